@@ -22,7 +22,7 @@ export function sealKeys(keys: SigningKeys, { encryptionKey, randomBytes }: Seal
   };
 }
 
-/** Throws `SealBroken` when the keys were sealed with another encryption key. `project`: the name of their project. */
+/** Throws `SealBroken` when the keys were sealed with another encryption key. `project`: the name of the project. */
 export function unsealKeys(
   sealed: SealedKeys,
   project: string,
@@ -33,8 +33,8 @@ export function unsealKeys(
 }
 
 /**
- * Throws `SealBroken` when the store's signing keys were sealed with another encryption key. Call this before sealing new keys:
- * no server starts on a store whose keys were sealed with two encryption keys.
+ * Throws `SealBroken` when the store's signing keys were sealed with another encryption key. Call this before sealing new
+ * keys: no server starts on a store whose keys were sealed with two encryption keys.
  */
 export async function checkSealer(store: { projects: Store['projects'] }, sealer: Sealer): Promise<void> {
   const [project] = await store.projects.listProjects();
@@ -56,11 +56,11 @@ interface KeyPair {
 
 interface AdmittedToken {
   caller: Caller;
-  /** When the store last recorded its use. Absent: the token is not in the store. */
+  /** When the store last recorded a use of the token. Absent if the token is not in the store. */
   useNotedAtMs?: Millis;
 }
 
-/** Precise enough to find unused tokens, and rare enough that the writes cost almost nothing. */
+/** The interval between two records of a token's use: short enough to find unused tokens, with hardly any writes. */
 const USE_RECORD_INTERVAL_MS = 3_600_000;
 
 /** An unknown token causes a refresh, at most once in this time: guessed tokens must not load the store. */
@@ -76,7 +76,7 @@ export class StoredAccounts implements Accounts {
   #placedProjects: PlacedProjects = new Map();
   #onRead = (): void => {};
   readonly #keyPairByProject = new Map<ProjectId, KeyPair>();
-  /** The last rotation of each project: the next one starts from its result. */
+  /** The last rotation of each project: the next rotation starts from its result. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
   #notifyOthers = async (): Promise<void> => {};
   /** Whether other processes change the accounts in the store. */
@@ -84,13 +84,13 @@ export class StoredAccounts implements Accounts {
   readonly #log: EventLog | undefined;
   /** Projects whose unreadable keys were already logged. */
   readonly #unreadable = new Set<ProjectId>();
-  /** Counts the changes of the cache: a read that started before a change may have missed it. */
+  /** Counts the changes of the cache: a read that started before a change may have missed that change. */
   #changes = 0;
   /** The store's version of the accounts in memory. */
   #version = 0;
-  /** In elapsed time: until then, no change is reported as done before this worker has read it. */
+  /** Until this elapsed time, no change is reported as done before this worker has read it. */
   #currentUntilMs = -Infinity;
-  /** Callers wait for this while the cache may be outdated. */
+  /** Callers wait for this promise while the cache may be outdated. */
   #whenCurrent: PromiseWithResolvers<void> | undefined;
   /** The last refresh that an unknown token caused. */
   #tokenRefresh: { atMs: Millis; done: Promise<void>; isPending: boolean } | undefined;
@@ -109,7 +109,7 @@ export class StoredAccounts implements Accounts {
     this.#log = log;
   }
 
-  /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
+  /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the store's. */
   static async open(
     store: { projects: Store['projects'] },
     sealer: Sealer,
@@ -122,8 +122,9 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * Reads all accounts again. When it resolves, the changes of other workers are in force. A project whose keys cannot be
-   * decrypted keeps its state, or remains unknown; other projects are not affected. On `StoreUnavailable` nothing changes.
+   * Reads all accounts again. Resolves when the changes of other workers are in force. A project whose keys cannot be
+   * decrypted keeps its state, or remains unknown; other projects are not affected. On `StoreUnavailable` nothing
+   * changes.
    */
   refresh(): Promise<void> {
     return this.#read((project, sealed) => this.#addReadable(project, sealed));
@@ -156,7 +157,7 @@ export class StoredAccounts implements Accounts {
     return this.#placedProjects;
   }
 
-  /** The name of a project for the log; its id if the name is unknown. */
+  /** The name of a project for the log. Returns the project's id if the name is unknown. */
   nameOf(projectId: ProjectId): string {
     return this.#placedProjects.get(projectId)?.name ?? String(projectId);
   }
@@ -175,8 +176,8 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * Notes the store's version in the response to a heartbeat. Until `untilMs`, no change is reported as done before this worker
-   * has read it.
+   * Notes the store's version from the response to a heartbeat. If this worker has read that version, its accounts are
+   * current until `untilMs`: until then, no change is reported as done before this worker has read it.
    */
   noteNewest(version: number, untilMs: Millis): void {
     if (version !== this.#version) return;
@@ -194,7 +195,7 @@ export class StoredAccounts implements Accounts {
   catchUp(projectId?: ProjectId): Promise<void> | undefined {
     if (!this.#isShared || this.#clock.elapsedMs <= this.#currentUntilMs) return undefined;
     const cellId = projectId === undefined ? undefined : this.#placedProjects.get(projectId)?.cellId;
-    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // works without the directory
+    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // other cells work without the directory
     this.#whenCurrent ??= Promise.withResolvers();
     return this.#whenCurrent.promise;
   }
@@ -212,7 +213,7 @@ export class StoredAccounts implements Accounts {
     return refresh.done;
   }
 
-  /** Adds a project of the store. Throws `SealBroken` when its keys were sealed with another encryption key. */
+  /** Adds a project of the store. Throws `SealBroken` when the project's keys were sealed with another encryption key. */
   addProject({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
     this.#remember({ projectId, name }, sealed);
     this.#projectByName.set(name, projectId);
@@ -220,7 +221,7 @@ export class StoredAccounts implements Accounts {
 
   /** Admits a token of the store. */
   admitStored({ tokenHash, projectId, scope, name: tokenName, lastUsedAtMs = -Infinity }: Token): void {
-    // Its use may have been recorded since the list was read.
+    // The use of the token may have been recorded since the list was read.
     const knownAtMs = this.#admittedByTokenHash.get(tokenHash)?.useNotedAtMs ?? -Infinity;
     const useNotedAtMs = Math.max(lastUsedAtMs, knownAtMs);
     this.#changes += 1;
@@ -233,7 +234,7 @@ export class StoredAccounts implements Accounts {
     this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope } });
   }
 
-  /** From now on the token is refused. */
+  /** Refuses the token from now on. */
   forget(tokenHash: string): void {
     this.#changes += 1;
     this.#admittedByTokenHash.delete(tokenHash);
@@ -256,7 +257,7 @@ export class StoredAccounts implements Accounts {
     return name;
   }
 
-  /** For metrics and events, which may precede the name of the project. */
+  /** For metrics and events, which may need the name before this worker knows it. */
   displayName(projectId: ProjectId): string {
     return this.#findName(projectId) ?? `number ${projectId}`;
   }
@@ -265,7 +266,7 @@ export class StoredAccounts implements Accounts {
     return this.signingKeysSync(projectId);
   }
 
-  /** As above, synchronously, for deliveries. */
+  /** Like `signingKeys`, but synchronous, for deliveries. */
   signingKeysSync(projectId: ProjectId): SigningKeys {
     return this.#keyPairOf(projectId).keys;
   }
@@ -276,7 +277,7 @@ export class StoredAccounts implements Accounts {
   }
 
   rotate(projectId: ProjectId): Promise<SigningKeys> {
-    // Waits for the previous rotation, also if it failed: two concurrent rotations must rotate the keys twice.
+    // Waits for the previous rotation, even if it failed: two concurrent rotations must rotate the keys twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
     const rotation = before.then(async () => {
       const keys = await this.#rotateNow(projectId);
@@ -292,23 +293,23 @@ export class StoredAccounts implements Accounts {
     this.#notifyOthers = notify;
   }
 
-  /** Resolves when the other workers have read the changes. Throws `StoreUnavailable` when some do not report that. */
+  /** Resolves when the other workers have read the changes. Throws `StoreUnavailable` when some do not report this. */
   notifyOthers(): Promise<void> {
     return this.#notifyOthers();
   }
 
-  /** `undefined`: the project is not known here (yet). */
+  /** Returns undefined if this worker does not know the project (yet). */
   #findName(projectId: ProjectId): string | undefined {
     for (const [name, id] of this.#projectByName) if (id === projectId) return name;
     return undefined;
   }
 
-  /** The request that used the token does not wait for this. */
+  /** Records a use of the token. The request that used the token does not wait for the record. */
   #noteUse(tokenHash: string, admitted: AdmittedToken, notedAtMs: Millis): void {
     const nowMs = this.#clock.wallMs();
     if (nowMs - notedAtMs < USE_RECORD_INTERVAL_MS) return;
     admitted.useNotedAtMs = nowMs;
-    // Expected when the store is unavailable: the request itself reports that, and the next use after an hour is recorded.
+    // Fails when the store is unavailable, which the request itself reports. The next use after an hour is recorded.
     this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 
@@ -318,7 +319,7 @@ export class StoredAccounts implements Accounts {
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember({ projectId, name: this.projectName(projectId) }, inForce);
-      // Otherwise another process has rotated the keys at the same time: try again from its result.
+      // If the keys differ, another process has rotated them at the same time: try again from its result.
       return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;
     });
   }

@@ -1,4 +1,4 @@
-/** Opens the accounts of this server: the published credentials of development, or its own, which `waypost init` creates. */
+/** Opens the accounts of this server: the published development credentials, or those that `waypost init` created. */
 
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
@@ -10,12 +10,12 @@ import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { checkSealer, type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
 
-/** `development`: the published credentials, never saved. `own`: those that `waypost init` has saved. */
+/** `development`: the published credentials, never saved. `own`: the credentials that `waypost init` has saved. */
 export type Credentials = 'development' | 'own';
 
 export interface DevelopmentAccess {
   token: string;
-  /** The current keys: the published ones until they are rotated. */
+  /** The current keys: the published keys until they are rotated. */
   signingKeys: SigningKeys;
 }
 
@@ -51,7 +51,7 @@ interface OpenAccountsOptions {
   dataDir: string;
 }
 
-/** Throws `CannotStart` when the encryption key is not the one of this store. */
+/** Throws `CannotStart` when the encryption key is not the key of this store. */
 export function openAccounts(
   store: { projects: Store['projects'] },
   sealer: Sealer,
@@ -64,7 +64,7 @@ export function openAccounts(
   );
 }
 
-/** Call this before the server seals new keys. Throws `CannotStart` when the encryption key is not the one of this store. */
+/** Call this before the server seals new keys. Throws `CannotStart` when the encryption key is not this store's key. */
 export function checkKey(store: { projects: Store['projects'] }, sealer: Sealer, dataDir: string): Promise<void> {
   return explainWrongKey(dataDir, () => checkSealer(store, sealer));
 }
@@ -79,7 +79,7 @@ export async function explainWrongKey<T>(dataDir: string, work: () => Promise<T>
   }
 }
 
-/** Keeps the published tokens only in memory: they must not be valid in production on a data folder of a development server. */
+/** Keeps the published tokens only in memory: in production, a development server's data folder must not admit them. */
 async function openDevelopmentAccounts(
   store: { projects: Store['projects'] },
   sealer: Sealer,

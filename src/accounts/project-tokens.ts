@@ -1,4 +1,4 @@
-/** Creates and revokes tokens of a project over HTTP, by a full token of the project (docs/decisions/029). */
+/** Creates and revokes a project's tokens over HTTP, for callers with a full token (docs/decisions/029). */
 
 import type { CreatedToken, ProjectTokens } from '../api/accounts.ts';
 import { unauthenticated } from '../api/edge/authentication.ts';
@@ -12,8 +12,8 @@ import type { Store } from '../store/store.ts';
 import type { StoredAccounts } from './accounts.ts';
 
 /**
- * The maximum number of a project's tokens when one is created over HTTP. All workers keep all tokens in memory and read them
- * again after each change. The operator has no such limit.
+ * A project with this many tokens gets no new token over HTTP. All workers keep all tokens in memory and read them again
+ * after each change. The operator has no such limit.
  */
 const TOKENS_MAX = 100;
 
@@ -91,7 +91,7 @@ export class StoredTokens implements ProjectTokens {
     }
   }
 
-  /** Admits a new token on all workers. Reads it from the store, where it may already have been revoked again. */
+  /** Admits a new token on all workers. Reads the token from the store, where it may already have been revoked. */
   async #admit(): Promise<void> {
     await this.#accounts.refresh();
     try {

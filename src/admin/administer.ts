@@ -1,4 +1,4 @@
-/** Runs the operator's commands in the server that has the database open, or in this process if there is none. */
+/** Runs the operator's commands in the server that has the database open, or in this process if no server has it open. */
 import type { Sealer } from '../accounts/accounts.ts';
 import { explainWrongKey } from '../accounts/open-accounts.ts';
 import { emptiestCell } from '../cells/operate/measure-cells.ts';
@@ -14,11 +14,11 @@ import { socketPathOf } from './socket/socket-path.ts';
 import { StoredAdministration } from './socket/stored-administration.ts';
 import { waitForConfirmations } from './socket/wait-for-confirmations.ts';
 
-/** A process that is opening the database, such as a starting server, accepts no commands yet. */
+/** Tries, because a process that is opening the database, such as a starting server, accepts no commands yet. */
 const TRIES = 30;
 const BETWEEN_TRIES_MS = 100;
 
-/** Runs `work`, which must run a single command, because it may be retried. Throws `CannotStart` with a message for the operator. */
+/** Runs `work`, which must run a single command, because it may be retried. Throws `CannotStart` for the operator. */
 export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
   try {
@@ -32,8 +32,8 @@ export async function administer<T>(config: Config, work: (on: Administration) =
 }
 
 /**
- * Runs `work` in the server that has the file open, or in this process if none has. Retries for a few seconds while another
- * process, such as a command, has the file locked and accepts no commands.
+ * Runs `work` in the server that has the file open, or in this process if no server has the file open. Retries for a few
+ * seconds while another process, such as a command, has the file locked and accepts no commands.
  */
 async function runInOwnerOrHere<T>(config: Config, path: string, work: (on: Administration) => Promise<T>): Promise<T> {
   const remote = new RemoteAdministration(socketPathOf(path));
@@ -53,7 +53,7 @@ async function runInOwnerOrHere<T>(config: Config, path: string, work: (on: Admi
   }
 }
 
-/** The commands on a store that this process has opened only for them. */
+/** The commands on a store that this process has opened only to run them. */
 export function administrationOn(config: Config, store: Store, sealer: () => Sealer): StoredAdministration {
   return new StoredAdministration({
     ...{ store, clock: systemClock, randomness: createSystemRandomness(), sealer },

@@ -21,7 +21,7 @@ export interface Backup {
 }
 
 export interface BackupProgress {
-  /** A step of `STEPS` starts. */
+  /** Called when a step of `STEPS` starts. */
   onStep: (step: (typeof STEPS)[number]) => void;
   /** Called when rows are copied, as from PostgreSQL. */
   onProgress: NonNullable<CopyOptions['onProgress']>;
@@ -30,8 +30,8 @@ export interface BackupProgress {
 export const STEPS = ['copy', 'count', 'check'] as const;
 
 /**
- * Writes the backup to the file `to`, or, if `to` is a folder, to a file in it that is named after the time. The file gets its
- * name only once it is complete, checked and on disk. Throws `CannotStart` with a message for the operator.
+ * Writes the backup to the file `to`. If `to` is a folder, the file in this folder is named after the time. The file gets
+ * its name only once it is complete, checked and on disk. Throws `CannotStart` with a message for the operator.
  */
 export async function backUp(config: Config, to: string, { onStep, onProgress }: BackupProgress): Promise<Backup> {
   const store = storedDatabaseOf(config);
@@ -60,7 +60,7 @@ function fileFor(to: string): string {
   const found = statSync(to, { throwIfNoEntry: false });
   const time = new Date(systemClock.wallMs()).toISOString().slice(0, 19).replaceAll(':', '-');
   const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
-  // A missing folder, such as a disk that is not mounted, must not become a file of that name.
+  // A file must not get the name of a missing folder, such as a disk that is not mounted.
   if (!found && (/[/\\]$/.test(to) || extname(file) === '')) {
     throw new CannotStart(`there is no folder ${file}: create it first, or name a file, such as ${file}.db`);
   }

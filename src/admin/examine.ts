@@ -21,7 +21,7 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { checkExists, databaseOf, messageOf, openSealer } from './open-store.ts';
 
-/** Long, because the examination reads all rows. */
+/** The limit is long, because the examination reads all rows. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
 /** Maximum projects that a finding names. */
 const NAMED_MAX = 10;
@@ -31,7 +31,7 @@ export interface Examination {
   findings: Finding[];
 }
 
-/** Changes nothing, and needs no lock: it reads one snapshot of the committed data. Throws `CannotStart`. */
+/** Reads one snapshot of the committed data, so it changes nothing and needs no lock. Throws `CannotStart`. */
 export async function examineStore(config: Config): Promise<Examination> {
   const database = databaseOf(config);
   if (database.kind === 'postgres') return examineServer(database.url, config);
@@ -103,7 +103,7 @@ export function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async (
   });
 }
 
-/** Throws `CannotStart` for an unfinished move or an older schema, which cannot be examined, and `SchemaUnreleased`. */
+/** Throws `CannotStart` for an unfinished move or an outdated schema, which cannot be examined, or `SchemaUnreleased`. */
 async function examineVersion(queries: Queries): Promise<Finding> {
   const applied = await appliedMigrations(queries);
   const numbers = new Set(applied.map(({ number }) => number));

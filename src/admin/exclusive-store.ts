@@ -1,4 +1,4 @@
-/** The source or target of a move: parses the URL of a database, and opens it while no server uses it. */
+/** The source or target of a move: parses the URL of a database, and opens the database while no server uses it. */
 import { type Config, SETTINGS } from '../config/table.ts';
 import type { Driver } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
@@ -22,14 +22,14 @@ export interface ExclusiveStore {
   close(): Promise<void>;
 }
 
-/** One connection to read rows, one to write them. */
+/** One connection reads rows, the other writes them. */
 const CONNECTIONS = 2;
-/** Long, because one statement empties a large table. */
+/** The timeout is long, because one statement empties a large table. */
 const TIMEOUT_MS = 10 * 60_000;
 /** Ends the transaction of a stopped command, before another command takes over the move. */
 const IDLE_MS = 2_000;
 
-/** Parses the URL of a database in the command-line flag `flag`. Throws `CannotStart`, without the password in its message. */
+/** Parses the database URL in the command-line flag `flag`. Throws `CannotStart`, without the password in its message. */
 export function readDatabaseUrl(text: string, flag: string): Database {
   const { pattern, rule } = SETTINGS.databaseUrl;
   const database = pattern.test(text) ? parseDatabaseUrl(text) : undefined;
@@ -37,7 +37,7 @@ export function readDatabaseUrl(text: string, flag: string): Database {
   throw new CannotStart(`${flag} ${rule}`);
 }
 
-/** The configured database. Throws `CannotStart` for one in memory. */
+/** The configured database. Throws `CannotStart` if this database is in memory. */
 export function storedDatabaseOf(config: Config): Database {
   if (config.memory) throw new CannotStart('a store in memory ends with its server');
   return databaseOf(config);
@@ -48,7 +48,7 @@ export function describeDatabase(database: Database): string {
   return database.kind === 'sqlite' ? database.path : displayNameOf(database.url);
 }
 
-/** Throws `CannotStart` when the database cannot be opened, or a server uses it. `create`: create a missing file. */
+/** Throws `CannotStart` if a server uses the database or it cannot be opened. `create`: create a missing file. */
 export async function openExclusiveStore(database: Database, { create }: { create: boolean }): Promise<ExclusiveStore> {
   try {
     return database.kind === 'sqlite' ? openFile(database.path, create) : await openPostgres(database.url);
@@ -101,7 +101,7 @@ async function openPostgres(url: string): Promise<ExclusiveStore> {
   };
 }
 
-/** Creates a driver that connects when it is first used. `timeoutMs` limits each statement. */
+/** Creates a driver that connects when the driver is first used. `timeoutMs` limits each statement. */
 export function openPostgresDriver(url: string, timeoutMs = TIMEOUT_MS): PostgresDriver {
   return new PostgresDriver({
     ...{ url, timeoutMs, idleMs: IDLE_MS },

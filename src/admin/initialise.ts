@@ -1,4 +1,4 @@
-/** `waypost init`: creates an encryption key, a project and a token for it. */
+/** `waypost init`: creates an encryption key, a project and a token for the project. */
 
 import { explainWrongKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
@@ -13,14 +13,14 @@ import { databaseOf, ensureSealer, openStore } from './open-store.ts';
 import { CommandRefused } from './socket/commands.ts';
 
 export interface InitResult {
-  /** Not stored: a lost token cannot be shown again, only replaced by a new one. */
+  /** Not stored: a lost token cannot be shown again, only replaced by a new token. */
   token: string;
   signingKeys: SigningKeys;
 }
 
 /**
- * Throws `CannotStart` when the project has a token and `addToken` is not set, or when the store belongs to `waypost dev` and
- * has unfinished messages or schedules.
+ * Throws `CannotStart` when the project has a token and `addToken` is not set, or when the store belongs to `waypost dev`
+ * and has unfinished messages or schedules.
  */
 export async function initialise(
   config: Config,

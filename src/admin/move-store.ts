@@ -14,8 +14,9 @@ export interface MoveRequest {
 }
 
 /**
- * Copies all of `from` to `to`, and returns the tables after comparing both sides. The source is migrated to this program's
- * schema, as when a server starts, and otherwise unchanged. Throws `CannotStart` with a message for the operator.
+ * Copies all of `from` to `to`, and returns the tables after comparing both sides. The source is migrated to this
+ * program's schema, as when a server starts, and otherwise unchanged. Throws `CannotStart` with a message for the
+ * operator.
  */
 export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest): Promise<CopiedTable[]> {
   const [sourceUrl, targetUrl] = [readDatabaseUrl(from, '--from'), readDatabaseUrl(to, '--to')];
@@ -42,7 +43,7 @@ export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest
   }
 }
 
-/** Does not detect two different URLs of one PostgreSQL database, but then the target is not empty. */
+/** Two different URLs of one PostgreSQL database are not detected, but then the target is not empty. */
 function isSame(one: Database, other: Database): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

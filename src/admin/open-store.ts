@@ -57,20 +57,20 @@ interface OpenOptions {
   watchBatches?: Batching['watch'];
   /** A clock that tests control, for this process and for the database. */
   testClock?: Machine | undefined;
-  /** Whether an embedded database runs in the caller's thread, as for a command, or a test that opens hundreds. */
+  /** Whether an embedded database runs in the caller's thread, as for a command, or a test with hundreds of stores. */
   isInline?: boolean | undefined;
 }
 
 /**
- * `connect` is present if other threads of this process can use the same store. They must then use it. `stats` is present for
- * an embedded database.
+ * `connect` is present if other threads of this process can, and then must, use the same store. `stats` is present for an
+ * embedded database.
  */
 export type OpenedStore = Store &
   Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell; watchCell?: WatchCell };
 
 /**
- * Opens the store of another cell, over the same connections if it is on the same server. `url` is the URL of its database, or
- * only `?schema=...` for a cell in the same database. Throws when the store cannot be opened now.
+ * Opens the store of another cell, over the same connections if it is on the same server. `url` is the URL of the cell's
+ * database, or only `?schema=...` for a cell in the same database. Throws when the store cannot be opened now.
  */
 export type OpenCell = (
   url: string,
@@ -81,7 +81,7 @@ export type OpenCell = (
 /** Returns a watch that polls a cell which is not open on this worker. */
 export type WatchCell = (url: string) => CellWatch;
 
-/** Five seconds in total: longer than a command, or the shutdown of a server without attempts in flight, takes. */
+/** Five seconds in total: longer than a command takes, or the shutdown of a server without attempts in flight. */
 const TRIES = 50;
 const BETWEEN_TRIES_MS = 100;
 
@@ -129,7 +129,7 @@ async function openFile(
   }
 }
 
-/** Throws `CannotStart` when the file of the database does not exist, or this user cannot see it. */
+/** Throws `CannotStart` when the file of the database does not exist, or this user cannot see the file. */
 export function checkExists(path: string): void {
   if (isReadable(path)) return;
   throw new CannotStart(
@@ -189,7 +189,7 @@ async function openServer(
 /** PostgreSQL's SQLSTATE for a table that already exists. */
 const RELATION_EXISTS = '42P07';
 
-/** Throws `CannotStart` unless the database is a store: opening would create one in a database that was named by mistake. */
+/** Throws `CannotStart` unless the database is a store: opening would create a store in a database named by mistake. */
 async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
   const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares: false, clock: systemClock });
   try {
@@ -200,7 +200,7 @@ async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
   throw new CannotStart(`there is no store of Waypost in ${displayNameOf(url)}: "waypost init" creates one`);
 }
 
-/** Describes the location of the data, for the person who starts the server. Undefined: the data is only in memory. */
+/** Describes the location of the data, for the operator. Returns undefined if the data is only in memory. */
 export function describeDataLocation(config: Config): string | undefined {
   const database = databaseOf(config);
   if (database.kind === 'postgres') return `the database ${displayNameOf(database.url)} (DATABASE_URL)`;
@@ -208,7 +208,7 @@ export function describeDataLocation(config: Config): string | undefined {
   return config.databaseUrl === '' ? config.dataDir : database.path;
 }
 
-/** The URL of a cell. `given` is a URL, or `?schema=...` for a cell in the same database as the first one. */
+/** The URL of a cell. `given` is a URL, or `?schema=...` for a cell in the same database as the first cell. */
 export function cellUrlOf(given: string, firstUrl: string): string {
   if (!given.startsWith('?')) return given;
   const url = new URL(firstUrl);
@@ -230,8 +230,8 @@ export function openSealer(config: Config, randomness: Randomness): Sealer {
 }
 
 /**
- * Like `openSealer`, and creates a missing key, but only while the store has no project: the signing keys of existing projects
- * are encrypted with the missing key, not with a new one.
+ * Like `openSealer`, but creates a missing key while the store has no project. In a store with projects, the signing keys
+ * are encrypted with the missing key, so a new key would not decrypt them.
  */
 export async function ensureSealer(
   config: Config,

@@ -20,7 +20,7 @@ import { openExclusiveStore, openPostgresDriver, storedDatabaseOf } from './excl
 import { type Database, messageOf } from './open-store.ts';
 
 export interface RestoreRequest {
-  /** A file of `waypost backup`, or any SQLite database of Waypost. It is not changed. */
+  /** A file of `waypost backup`, or any SQLite database of Waypost. The restore does not change this file. */
   from: string;
   /** Whether to replace a store that has data. */
   overwrite: boolean;
@@ -81,7 +81,7 @@ function checkSource(from: string, path: string, partial: string): void {
 function checkEmptyFile(path: string): void {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   try {
-    if (!hasRows(path, ['migrations', 'numbers'])) return; // a new database has those
+    if (!hasRows(path, ['migrations', 'numbers'])) return; // even a new database has rows in these tables
   } catch (error) {
     if (!isDamage(error)) throw error;
     throw new CannotStart(`the store ${path} cannot be read; --overwrite replaces it`, { cause: error });
@@ -99,13 +99,13 @@ async function checkSchemaOf(path: string): Promise<void> {
   }
 }
 
-/** Removes the write-ahead log of the old database: SQLite would apply a remaining one to the new database. */
+/** Removes the write-ahead log of the old database: SQLite would apply a remaining log to the new database. */
 function clearOldWal(path: string): void {
   if (!existsSync(path)) return removeDatabase(path);
   try {
     mergeWal(path);
   } catch (error) {
-    // The old database may be damaged: that is a common reason for a restore.
+    // The old database may be damaged, which is a common reason for a restore.
     if (!isDamage(error)) throw error;
     removeDatabase(path);
   }

@@ -7,7 +7,7 @@ export type OptionRules = ReadonlyMap<string, 'needed' | 'none' | 'attached'>;
 
 interface OptionValue {
   name: string;
-  /** As typed, with its dashes. */
+  /** The option as it was typed, with its dashes. */
   flag: string;
   value: string | undefined;
 }

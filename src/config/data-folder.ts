@@ -1,11 +1,11 @@
-/** Keeps the contents of a data folder, above all the encryption key, out of a Git repository that contains the folder. */
+/** Keeps a data folder's contents, above all the encryption key, out of a Git repository that contains the folder. */
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Files that Waypost creates in the data folder. */
 const OURS = /^(waypost\.|encryption\.key(\.new-|$))/;
 
-/** Writes a `.gitignore` with `*`, unless one exists, or the folder has files of other programs, which it would hide. */
+/** Writes a `.gitignore` with `*`, unless one exists, or it would hide files of other programs in the folder. */
 export function keepOutOfGit(dataDir: string): void {
   try {
     if (!readdirSync(dataDir).every((name) => OURS.test(name))) return;

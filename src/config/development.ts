@@ -1,4 +1,4 @@
-/** The four published development accounts (contract M 2.3). They are public, so they exist for `waypost dev` only. */
+/** The four published development accounts (contract M 2.3). Their tokens are public, so only `waypost dev` has them. */
 import { hashToken, mintToken } from '../protocol/token.ts';
 
 export interface DevelopmentAccount {
@@ -36,7 +36,7 @@ export function isDevelopmentProject(name: string): boolean {
   return DEVELOPMENT_ACCOUNTS.some((account) => account.name === name);
 }
 
-/** Whether the token with this hash is one of the published ones. */
+/** Whether the token with this hash is one of the published tokens. */
 export function isDevelopmentToken(tokenHash: string): boolean {
   return DEVELOPMENT_ACCOUNTS.some(({ token }) => hashToken(token) === tokenHash);
 }

@@ -1,4 +1,4 @@
-/** Reads or creates the encryption key: from the setting, or in a file of the data folder that only its owner can read. */
+/** Reads or creates the encryption key: from the setting, or in a data folder file that only its owner can read. */
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncToDisk } from '../system/disk.ts';
@@ -13,7 +13,7 @@ const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', '
 
 type KeySettings = Pick<Config, 'encryptionKey' | 'dataDir'>;
 
-/** The file of the key, which is used if the setting is empty. */
+/** The file of the key, which is used if the setting `encryptionKey` is empty. */
 export function encryptionKeyFile(dataDir: string): string {
   return join(dataDir, 'encryption.key');
 }
@@ -56,8 +56,9 @@ export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: 
 }
 
 /**
- * Writes the key to a temporary file, syncs it, and then gives it its name: data that is encrypted afterwards is lost without
- * the key. `suffix` of the temporary file must be unique. Process ids are not: they are the same in every container.
+ * Writes the key to a temporary file, syncs it, and then gives it its final name: data that is encrypted afterwards is
+ * lost without the key. `suffix` of the temporary file must be unique. A process id would not be: it is the same in every
+ * container.
  */
 function saveKey(dataDir: string, key: Buffer, suffix: string): void {
   const file = encryptionKeyFile(dataDir);
@@ -72,7 +73,7 @@ function saveKey(dataDir: string, key: Buffer, suffix: string): void {
   syncToDisk(dataDir);
 }
 
-/** Fails if the file exists: if two servers start at once, the second must not overwrite the key that the first already uses. */
+/** Fails if the file exists: of two servers that start at once, the second must not overwrite the key of the first. */
 function renameExclusively(temporary: string, file: string): void {
   try {
     linkSync(temporary, file);

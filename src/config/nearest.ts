@@ -1,8 +1,8 @@
-/** Suggests the most similar name for a mistyped one. */
+/** Suggests the name that is most similar to a mistyped name. */
 
 /**
  * Returns the candidate that is most similar to `name`, or undefined if none is similar. One mistyped letter in three is
- * accepted, and always at least one. Omit a prefix that all names share, because it would make all of them similar.
+ * accepted, and at least one in any name. Omit a prefix that all names share, because it would make all names similar.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let distanceMax = Math.max(1, Math.floor(name.length / 3));
@@ -17,7 +17,7 @@ export function nearest(name: string, candidates: Iterable<string>): string | un
   return found;
 }
 
-/** Number of letters omitted, added, replaced or swapped with the next one (the optimal string alignment distance). */
+/** Number of letters omitted, added, replaced or swapped with the next letter (optimal string alignment distance). */
 function distanceBetween(one: string, other: string): number {
   let beforeLast: number[] = [];
   let last = Array.from({ length: other.length + 1 }, (_, index) => index);

@@ -65,7 +65,7 @@ function argumentOf(setting: Setting): string {
   }
 }
 
-/** The text of docs/settings.md. `npm run settings` writes the file, and a test compares it. */
+/** The text of docs/settings.md. `npm run settings` writes the file, and a test compares the file with this text. */
 export function settingsPage(): string {
   const lines = [
     '# Settings',
@@ -113,7 +113,7 @@ function defaultText(setting: Setting): string {
   return `\`${value}\`; in \`waypost dev\`: \`${format(setting, setting.defaultInDev)}\``;
 }
 
-/** One setting per line, as `WAYPOST_PORT=8080`. For a secret, only whether it is set. */
+/** One setting per line, as `WAYPOST_PORT=8080`. For a secret, only whether the secret is set. */
 export function describeConfig(config: Config): string {
   const lines = listSettings().map(({ name, setting }) => {
     const value = isSecret(setting) ? (config[name] === '' ? '' : '(secret, set)') : format(setting, config[name]);

@@ -1,6 +1,6 @@
 /**
- * Parses the configuration. Flags take precedence over variables, and variables over defaults. All problems are reported, not
- * only the first.
+ * Parses the configuration. Flags take precedence over variables, and variables over defaults. Reports all problems, not
+ * only the first one.
  */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '../protocol/times/durations.ts';
@@ -44,7 +44,7 @@ export function parseConfig(env: Environment, args: readonly string[], options: 
 
 interface GivenValue {
   text: string;
-  /** The flag or variable, which problems name. */
+  /** The flag or variable that gave the value, for messages about problems. */
   source: string;
 }
 
@@ -60,7 +60,7 @@ export function settingFlags(): OptionRules {
   return known;
 }
 
-/** Parses the flags, by setting. Reports every argument that belongs to no setting. */
+/** Parses the flags into values by setting. Reports every argument that belongs to no setting. */
 function readFlags(args: readonly string[], problems: string[]): Map<SettingName, GivenValue> {
   const rows = new Map(listSettings().map((row) => [flagOf(row.name).slice(2), row]));
   const given = new Map<SettingName, GivenValue>();
@@ -96,14 +96,14 @@ function readVariable(
   return undefined;
 }
 
-/** The setting's own variable, and its alias, which other programs read too. */
+/** The setting's own variable, and its alias, which other programs also read. */
 function variablesOf(name: SettingName, { alias }: Setting): string[] {
   return alias === undefined ? [variableOf(name)] : [variableOf(name), alias];
 }
 
 function valueIn(env: Environment, variable: string): string | undefined {
   const value = env[variable]?.trim();
-  // An empty variable counts as not set, because compose files pass unset variables that way. A Kubernetes service named
+  // An empty variable counts as not set, because compose files pass unset variables as empty. A Kubernetes service named
   // "waypost" sets WAYPOST_PORT=tcp://… in every pod of its namespace.
   return value === '' || value?.startsWith('tcp://') ? undefined : value;
 }
@@ -126,7 +126,7 @@ function readTextFile(path: string): string {
   return readFileSync(path, 'utf8');
 }
 
-/** The default of `setting`; some settings have a more permissive one for `dev`. */
+/** The default of `setting`. The default of some settings is more permissive for `dev`. */
 export function defaultOf(setting: Setting, dev: boolean): SettingValue {
   const value = dev && 'defaultInDev' in setting ? (setting.defaultInDev ?? setting.default) : setting.default;
   return Array.isArray(value) ? Object.freeze([...value]) : value;

@@ -1,8 +1,8 @@
 /**
- * Encrypts signing keys for the database (AES-256-GCM), so that nobody can sign with a stolen copy of it.
+ * Encrypts signing keys for the database (AES-256-GCM), so that nobody can sign with a stolen copy of the database.
  *
- * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). The caller passes the key and
- * the source of randomness.
+ * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). The caller passes the key
+ * and the source of randomness.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 
@@ -28,7 +28,7 @@ export function seal(text: string, key: Uint8Array, randomBytes: (count: number)
   return VERSION + sealed.toString('base64url');
 }
 
-/** Decrypts a sealed text. `what` describes it in the error for the operator. Throws `SealBroken`. */
+/** Decrypts a sealed text. `what` describes the text in the error for the operator. Throws `SealBroken`. */
 export function unseal(sealed: string, key: Uint8Array, what: string): string {
   const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
   if (!sealed.startsWith(VERSION) || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealBroken(what);

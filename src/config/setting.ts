@@ -2,9 +2,9 @@
 import type { Millis } from '../engine/model.ts';
 
 interface SettingDescription {
-  /** One sentence: its meaning, and the effect of a higher or lower value. */
+  /** One sentence: the meaning of the setting, and the effect of a higher or lower value. */
   readonly meaning: string;
-  /** Another variable that is read, which other tools set by convention; the setting's own variable takes precedence. */
+  /** Another variable for the setting, which other tools use. The setting's own variable takes precedence. */
   readonly alias?: string;
 }
 
@@ -26,13 +26,13 @@ export type SettingRow = SettingDescription &
     | ({ readonly type: 'duration' } & Range)
     | { readonly type: 'boolean'; readonly default: boolean; readonly defaultInDev?: boolean }
     | { readonly type: 'choice'; readonly choices: readonly string[]; readonly default: string }
-    /** Written separated by commas. */
+    /** Written as texts separated by commas. */
     | { readonly type: 'list'; readonly default: readonly string[]; readonly defaultInDev?: readonly string[] }
-    /** Empty when not set. Secrets are also read from the file in the variable `<name>_FILE`, and never printed. */
+    /** Empty if not set. A secret is also read from the file in the variable `<name>_FILE`, and is never printed. */
     | ({ readonly type: 'text'; readonly default: string; readonly secret?: true } & TextPattern)
   );
 
-/** A row with the name of its group. */
+/** A row of the table, with the name of its group. */
 export type Setting = SettingRow & { readonly group: string };
 
 export type SettingRows = Readonly<Record<string, SettingRow>>;
@@ -59,12 +59,12 @@ export type ValueOf<S extends Setting> = S extends { type: 'integer' | 'bytes' }
           ? readonly string[]
           : string;
 
-/** The variable of `logRetentionMs` is `WAYPOST_LOG_RETENTION`, because the value has its own unit. */
+/** Returns `WAYPOST_LOG_RETENTION` for `logRetentionMs`: without `Ms`, because each value has its own unit. */
 export function variableOf(name: string): string {
   return `WAYPOST_${words(name).join('_').toUpperCase()}`;
 }
 
-/** The flag of `logRetentionMs` is `--log-retention`. */
+/** Returns `--log-retention` for `logRetentionMs`. */
 export function flagOf(name: string): string {
   return `--${words(name).join('-')}`;
 }

@@ -1,4 +1,4 @@
-/** Finds variables that look like settings but are not, because a mistyped name would otherwise go unnoticed. */
+/** Finds variables that look like settings but are not settings: a mistyped name would otherwise go unnoticed. */
 import { nearest } from './nearest.ts';
 import type { Environment } from './parse.ts';
 import { isSecret, variableOf } from './setting.ts';
@@ -34,7 +34,7 @@ export function unknownVariables(env: Environment): UnknownVariable[] {
     .sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-/** An empty variable counts as not set, because compose files pass unset ones that way. */
+/** An empty variable counts as not set, because compose files pass unset variables as empty. */
 function isForeign(name: string, value: string): boolean {
   return value.trim() === '' || value.startsWith('tcp://') || KUBERNETES_VARIABLE.test(name);
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { ConsoleFiles } from '../api/pages/console.ts';
 import { type PreparedContent, prepareContent } from '../api/pages/prepared-content.ts';
 
-/** The same relative path from the sources and from the compiled files. */
+/** The relative path is the same from the sources and from the compiled files. */
 const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url));
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
@@ -20,7 +20,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 };
 
-/** Resolves to undefined when `folder` has no console. The files take about 1 MiB, and a third of that compressed. */
+/** Resolves to undefined when `folder` has no console. The files take about 1 MiB, and compressed a third of 1 MiB. */
 export async function readConsole(folder: string = BUILT): Promise<ConsoleFiles | undefined> {
   const names = await namesBelow(folder);
   if (!names.includes('index.html')) return undefined;

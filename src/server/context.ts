@@ -21,13 +21,13 @@ export interface ServerContext {
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
-  /** Called when the store or a thread can no longer be trusted. It must end the process at once, with a non-zero exit code. */
+  /** Called when the store or a thread can no longer be trusted. Must end the process at once with a non-zero code. */
   onFatal: (error: Error) => void;
-  /** The metrics of the only worker. Absent: metrics are disabled, or each of several workers has its own. */
+  /** The metrics of the only worker. Absent if metrics are disabled, or if several workers have their own metrics. */
   metrics?: WorkerMetrics | undefined;
   /**
-   * Default: the machine's clock. A test can pass one that it stops and advances, while HTTP runs in real time. Only for a
-   * single worker.
+   * Default: the machine's clock. A test can pass a clock that it stops and advances, while HTTP runs in real time. Only
+   * for a single worker.
    */
   clock?: Machine;
   /** Only for a single worker. */
@@ -39,19 +39,19 @@ export interface WorkerOptions
   extends Pick<ServerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'log' | 'metrics' | 'testClockOptions'> {
   /** The machine's clock, which a test may stop. */
   machine: Machine;
-  /** `first`: the worker that also does the work which is needed once per process. */
+  /** The worker of rank `first` also does the work that is needed once per process. */
   rank: 'first' | 'other';
-  /** Absent: this is the only worker of its process. */
+  /** Absent if this is the only worker of its process. */
   others?: OtherWorkers;
   /** Whether the process has already recovered the embedded store for all its workers. */
   isRecovered: boolean;
-  /** Notifies other workers of tokens and signing keys that this worker has changed. The change is done when it resolves. */
+  /** Notifies other workers of tokens and signing keys that this worker has changed. Resolves when the change is done. */
   onAccountsChanged?: () => Promise<void>;
 }
 
 /** Options for a server with a clock that tests control. */
 export interface TestClockOptions {
-  /** The clock of signatures, because receivers compare their date with their own clock. */
+  /** The clock of signatures. Real time, because receivers compare the date of a signature with their own clock. */
   signatureClock: Pick<Machine, 'wallMs'>;
   /** Wraps the delivery, so that the clock waits for attempts. */
   wrap: (delivery: Delivery) => Delivery;
@@ -67,6 +67,6 @@ export interface WorkerContext extends WorkerOptions {
   resolver: Resolver;
   browsers: Browsers;
   accounts: StoredAccounts;
-  /** Absent: operator events are disabled. */
+  /** Absent if operator events are disabled. */
   operatorEvents: OperatorEventsOptions | undefined;
 }

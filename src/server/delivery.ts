@@ -6,10 +6,10 @@ import type { Delivery } from '../engine/ports.ts';
 import { withWallTime } from '../engine/workers/steady-clock.ts';
 import type { WorkerContext } from './context.ts';
 
-/** First runs a self-test: a delivery with the same options must refuse forbidden addresses. */
+/** First runs a self-test: forbidden addresses must be refused with the options of the delivery. */
 export async function openDelivery(context: WorkerContext): Promise<Delivery> {
   const { config, clock, testClockOptions, randomness, accounts, addresses, resolver, others } = context;
-  // The response to a call becomes a message, so it may be as large as one.
+  // The response to a call becomes a message, so it may be as large as a message.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
     clock: testClockOptions

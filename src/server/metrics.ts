@@ -8,10 +8,10 @@ import { systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 
-/** More than the number of programs that scrape one process. */
+/** More connections than the programs that scrape one process need. */
 const CONNECTIONS_MAX = 100;
 
-/** Creates the metrics of one worker, before its store is opened; undefined if metrics are disabled. */
+/** Creates the metrics of one worker, before its store is opened. Returns undefined if metrics are disabled. */
 export function openMetrics({ metricsAddress }: Pick<Config, 'metricsAddress'>): WorkerMetrics | undefined {
   return metricsAddress === '' ? undefined : new WorkerMetrics(systemClock);
 }
@@ -29,7 +29,7 @@ export async function serveMetrics(
 ): Promise<MetricsServer | undefined> {
   if (metricsAddress === '') return undefined;
   const { exposition } = await import('../telemetry/metrics/exposition.ts');
-  /** Concurrent requests share one reading. */
+  /** The reading in progress, which concurrent requests share. */
   let reading: ReturnType<typeof exposition> | undefined;
   const respond = async (response: ServerResponse): Promise<void> => {
     reading ??= read()

@@ -17,7 +17,7 @@ import type { WorkerContext } from './context.ts';
 
 type EventsContext = Pick<WorkerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'addresses' | 'clock'>;
 
-/** Creates the project of the events if it is missing. Resolves to undefined if they are disabled. Throws `CannotStart`. */
+/** Creates the project of the events if it is missing. Undefined if events are disabled. Throws `CannotStart`. */
 export async function openOperatorEvents(
   context: EventsContext,
 ): Promise<Omit<OperatorEventsOptions, 'projectName'> | undefined> {
@@ -40,7 +40,7 @@ export async function openOperatorEvents(
   };
 }
 
-/** The thresholds of the enabled kinds of events; undefined if operator events are disabled. Throws `CannotStart`. */
+/** The thresholds of the enabled kinds. Undefined if operator events are disabled. Throws `CannotStart`. */
 export function thresholdsOf(config: Config): OperatorEventsOptions['thresholds'] | undefined {
   if (config.operatorEventsUrl === '') return undefined;
   try {
@@ -50,7 +50,7 @@ export function thresholdsOf(config: Config): OperatorEventsOptions['thresholds'
   }
 }
 
-/** An early check: attempts check the address again when they connect. The URL may contain a secret, so errors do not show it. */
+/** Checks the URL early; attempts check the address again. Errors omit the URL, which may contain a secret. */
 function checkUrl(url: string, addresses: AddressPolicy): void {
   if (!URL.canParse(url)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_URL: cannot be read');
   const verdict = checkDestination(new URL(url), new AddressGuard(addresses));
@@ -59,14 +59,14 @@ function checkUrl(url: string, addresses: AddressPolicy): void {
   }
 }
 
-/** The operator's own project has keys that no other project has, so that nobody else can sign a forged event. */
+/** Creates the operator's own project. No other project has its keys, so nobody else can sign a forged event. */
 async function ensureProject({ config, store, sealer, credentials, clock }: EventsContext): Promise<number> {
   const isDevelopment = credentials === 'development';
   const [developer] = DEVELOPMENT_ACCOUNTS;
   const name = isDevelopment ? developer.name : config.operatorEventsProject;
   if (!isName(name)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_PROJECT: this cannot be the name of a project');
   const keys = isDevelopment ? developer.signingKeys : mintSigningKeys(sealer.randomBytes);
-  // In the first cell, which is open when a worker starts.
+  // The project is in the first cell, which is open when a worker starts.
   const project = { name, signingKeys: sealKeys(keys, sealer), nowMs: clock.wallMs(), cellId: FIRST_CELL };
   return (await store.projects.ensureProject(project)).projectId;
 }

@@ -1,4 +1,4 @@
-/** The composition root: opens the resources that a process has once, starts its workers, and closes everything in order. */
+/** The composition root: opens the shared resources of a process, starts its workers, and closes everything in order. */
 import {
   checkKey,
   checkTokens,
@@ -26,11 +26,11 @@ import { startWorker } from './worker.ts';
 export interface ServerOptions
   extends Pick<ServerContext, 'log' | 'credentials' | 'onFatal' | 'clock' | 'testClockOptions'> {
   /**
-   * Whether the embedded database runs in this thread: in a test, starting a database thread takes longer than the test. Only
-   * for a single worker.
+   * Whether the embedded database runs in this thread: in a test, starting a database thread takes longer than the test.
+   * Only for a single worker.
    */
   isStoreInline?: boolean;
-  /** A store that the caller opens and closes, so that the next server can use it again. */
+  /** A store that the caller opens and closes, so that its next server can use the same store. */
   store?: OpenedStore;
 }
 
@@ -41,11 +41,11 @@ export interface RunningServer {
   development?: DevelopmentAccess;
   /** The operator's commands on projects and tokens. When a command resolves, all workers know the change. */
   administration: Administration;
-  /** The URL of the metrics; absent if they are disabled. */
+  /** The URL of the metrics. Absent if metrics are disabled. */
   metricsUrl?: string;
   /**
-   * Accepts no more messages, waits up to `limitMs` for attempts in flight, then closes everything. Interrupted attempts are
-   * repeated at the next start. Idempotent.
+   * Accepts no more messages, waits up to `limitMs` for attempts in flight, then closes everything. Interrupted attempts
+   * are repeated at the next start. Idempotent.
    */
   stop(limitMs: Millis): Promise<void>;
 }
@@ -61,7 +61,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** Adds to `opened` a function that closes each started resource, in the order of their start. */
+/** Starts the resources in order, and adds for each a function to `opened` that closes it. */
 async function start(
   config: Config,
   options: ServerOptions,
@@ -70,7 +70,7 @@ async function start(
   const { log, credentials, onFatal, clock: testClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
   const create = credentials === 'development';
-  const metrics = config.workers === 1 ? openMetrics(config) : undefined; // several workers have their own
+  const metrics = config.workers === 1 ? openMetrics(config) : undefined; // several workers have their own metrics
   const watchBatches = metrics?.watchBatches;
   const store =
     options.store ??
@@ -109,14 +109,14 @@ async function start(
   };
 }
 
-/** The workers of the process: one in this thread, or several in threads of their own. */
+/** The workers of the process: one worker in this thread, or several workers in threads of their own. */
 interface Workers {
   /** The accounts of the thread that starts the workers. */
   accounts: AccountsInMemory;
   development: DevelopmentAccess | undefined;
   /** Resolves when all workers use the current accounts of the store. */
   refreshAccounts: () => Promise<void>;
-  /** Resolves to the URL. Throws `CannotStart`. */
+  /** Makes the workers listen, and resolves to the URL. Throws `CannotStart`. */
   listen: () => Promise<string>;
   readMetrics: () => Promise<Reading[]>;
   stop: (limitMs: Millis) => Promise<void>;
@@ -143,7 +143,7 @@ async function startThreads(context: ServerContext): Promise<Workers> {
     ...{ credentials, clock: systemClock, isShared: false },
     ...{ log, dataDir: config.dataDir },
   });
-  // Releases the claims of the last process once for all threads, before any of them claims a message.
+  // Releases the claims of the last process once for all threads, before any thread claims a message.
   const release =
     store.connect &&
     (await releaseAll({ store, clock: systemClock, log }, thresholdsOf(config)?.worker_lost !== undefined));
@@ -161,14 +161,14 @@ async function startThreads(context: ServerContext): Promise<Workers> {
   };
 }
 
-/** Resolves to undefined when the socket cannot be opened. To change projects and tokens, the operator must then stop the server. */
+/** Resolves to undefined if the socket cannot be opened: the operator must then stop the server to run commands. */
 async function openOperatorSocket(
   config: Config,
   administration: Administration,
   log: EventLog,
 ): Promise<OperatorSocket | undefined> {
   const database = databaseOf(config);
-  // On PostgreSQL, commands write to the database directly, and every worker reads the changes from there.
+  // On PostgreSQL, commands write to the database directly, and every worker reads the changes from the database.
   if (database.kind !== 'sqlite') return undefined;
   try {
     return await listenForOperator(socketPathOf(database.path), administration, log);

@@ -1,12 +1,12 @@
-/** Limits silent attempts by the open-file limit of the process, because each keeps a connection open. */
+/** Limits silent attempts by the open-file limit of the process, because each silent attempt keeps a connection open. */
 import type { Config } from '../config/table.ts';
 
-/** The fraction of the open-file limit that attempts may use. The rest is for clients and for the store. */
+/** The fraction of the open-file limit that attempts may use. Clients and the store use the rest. */
 const FRACTION_OF_FILES = 3 / 4;
 
 /**
- * The maximum of silent attempts of one worker: the setting, reduced to the open files that attempts with slots leave. It is at
- * least half of the slots, so that all attempts at unknown endpoints can be silent.
+ * The maximum of silent attempts of one worker: the setting, reduced to the open files that attempts with slots leave.
+ * The maximum is at least half of the slots, so that all attempts at unknown endpoints can be silent.
  */
 export function limitSilentMax(
   openFiles: number | undefined,

@@ -1,4 +1,4 @@
-/** Creates the recorder of spans if a collector is configured. Otherwise its code is not loaded. */
+/** Creates the recorder of spans if a collector is configured. Otherwise the code of the recorder is not loaded. */
 import type { Config } from '../config/table.ts';
 import type { WorkerId } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';

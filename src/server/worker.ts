@@ -1,4 +1,4 @@
-/** Starts one worker: it accepts messages over HTTP and delivers them, on a store that its caller has opened. */
+/** Starts one worker, which accepts messages over HTTP and delivers them, on a store that its caller has opened. */
 import { hostname } from 'node:os';
 import type { StoredAccounts } from '../accounts/accounts.ts';
 import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
@@ -39,7 +39,7 @@ export interface RunningWorker {
   listen(at: ListenAddress): Promise<BoundAddress>;
   /** The metrics of this worker; empty if metrics are disabled. */
   readMetrics(): Promise<Reading>;
-  /** Accepts no more messages, waits up to `limitMs` for attempts in flight, then closes everything but the store. Idempotent. */
+  /** Accepts no more messages, waits up to `limitMs` for attempts, then closes everything but the store. Idempotent. */
   stop(limitMs: Millis): Promise<void>;
 }
 
@@ -84,7 +84,7 @@ async function openContext(options: WorkerOptions): Promise<WorkerContext> {
   const clock = isShared ? new DatabaseClock(machine) : new SteadyClock(machine);
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
-  // Before the accounts are opened, because this may create a project, which they must include.
+  // The events come before the accounts, which must include the project that this call may create.
   const events = await openOperatorEvents({ ...options, addresses, clock });
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared, log, dataDir: config.dataDir });
   return {
@@ -109,7 +109,7 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
   }
 }
 
-/** The rules for browsers. In development the token is public, so only these rules keep web pages of other origins out. */
+/** The rules for browsers. In development the token is public: only these rules keep web pages of other origins out. */
 function browsersOf({ allowOrigins, allowHosts }: Config, credentials: Credentials): Browsers {
   try {
     return new Browsers({ origins: allowOrigins, hosts: credentials === 'development' ? allowHosts : 'any' });
@@ -123,7 +123,7 @@ function warnAboutSettings({ config, addresses, log }: WorkerContext): void {
   if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
 }
 
-/** Returns the function that notifies other workers of changed tokens and keys; undefined if there are none. */
+/** Returns the function that notifies other workers of changed tokens and keys. Undefined without other workers. */
 function accountsNotifier({
   config,
   clock,
@@ -188,7 +188,7 @@ class ListeningWorker implements RunningWorker {
   }
 
   stop(limitMs: Millis): Promise<void> {
-    this.#isReady = false; // load balancers see it at /readyz while attempts in flight end
+    this.#isReady = false; // load balancers see this at /readyz while attempts in flight end
     this.#stopping ??= this.#shutDown(limitMs);
     return this.#stopping;
   }

@@ -2,8 +2,8 @@
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
 /**
- * Flushes the content of a file, or the names in a folder. Does nothing where the file system does not support that, such as some
- * network shares, and folders on Windows.
+ * Flushes the content of a file, or the names in a folder. Does nothing where the file system does not support flushing,
+ * such as on some network shares, and for folders on Windows.
  */
 export function syncToDisk(path: string): void {
   const handle = openSync(path, 'r');

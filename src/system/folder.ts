@@ -4,8 +4,8 @@ import { dirname, resolve } from 'node:path';
 import { CannotStart } from './cannot-start.ts';
 
 /**
- * Makes the folder and its missing parents. Throws the system's errors. Node's `recursive` option never returns when the system
- * reports that a folder does not exist although its parent does, as in /proc.
+ * Makes the folder and its missing parents. Throws the system's errors. Node's `recursive` option never returns when the
+ * system reports that a folder does not exist although its parent does, as in /proc.
  */
 export function makeFolder(path: string): void {
   const folder = resolve(path);
@@ -14,7 +14,7 @@ export function makeFolder(path: string): void {
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {
-    // Another process was faster.
+    // Another process has made the folder first.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
 }
@@ -26,8 +26,8 @@ export function isDenied(error: unknown): boolean {
 }
 
 /**
- * Whether a readable file exists. Throws `CannotStart` when this user may not read it, for which `existsSync` would return
- * false.
+ * Whether a readable file exists. Throws `CannotStart` when this user may not read the file, for which `existsSync` would
+ * return false.
  */
 export function isReadable(path: string): boolean {
   try {

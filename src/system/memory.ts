@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 
 /** Measures and collects the memory of one thread. */
 export interface MemoryPorts {
-  /** Bytes of its heap and of its buffers outside the heap, including garbage. */
+  /** Bytes of the thread's heap and of its buffers outside the heap, including garbage. */
   bytesUsed(): number;
   /** CPU time of the process since the last call, as a share of the elapsed time: 1 is a whole core. */
   cpuShare(): number;
@@ -20,8 +20,8 @@ const CHECK_INTERVAL_MS = 5_000;
 const WORTHWHILE_BYTES = 32 * 1024 * 1024;
 
 /**
- * V8 collects garbage when a program allocates memory. After a burst, an idle server does not. Without this class, it would keep
- * hundreds of MiB of garbage (P10).
+ * V8 collects garbage only when a program allocates memory, which an idle server does not. After a burst, such a server
+ * would keep hundreds of MiB of garbage without this class (P10).
  */
 export class IdleCollector {
   readonly #ports: MemoryPorts;
@@ -39,15 +39,15 @@ export class IdleCollector {
     this.#bytesMin = Math.min(this.#bytesMin, bytes);
     if (!isIdle || bytes < this.#bytesMin + WORTHWHILE_BYTES) return;
     this.#ports.collect();
-    // Buffers are freed a little later, in another thread: the next check measures the actual rest.
+    // Buffers are freed a little later, in another thread. The next check measures how much memory remains.
     this.#bytesMin = bytes;
   }
 }
 
 /** Starts to return unneeded memory of this thread, and makes V8 produce less garbage. Keeps no thread alive. */
 export function startIdleCollection(): void {
-  // Objects that survive two young collections in a burst are not long-lived. V8 would assume that they are, and allocate all of
-  // their kind in the old generation, whose collection costs much more (docs/performance/one-message.md).
+  // Objects that survive two young collections in a burst are not long-lived. V8 would assume that they are, and allocate
+  // all objects of their kind in the old generation, whose collection costs much more (docs/performance/one-message.md).
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -58,7 +58,7 @@ export function startIdleCollection(): void {
       const { used_heap_size, external_memory } = getHeapStatistics();
       return used_heap_size + external_memory;
     },
-    // Not from the event loop's utilization: on a busy machine it includes the time of other processes.
+    // Not derived from the event loop's utilization, which on a busy machine includes the time of other processes.
     cpuShare() {
       const now = { atMs: performance.now(), cpu: process.cpuUsage() };
       const cpuMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1_000;

@@ -3,7 +3,7 @@ import { randomFillSync } from 'node:crypto';
 import type { Machine, Randomness } from '../engine/ports.ts';
 import { SteadyClock } from '../engine/workers/steady-clock.ts';
 
-/** The longest delay of `setTimeout`; with a longer one it would fire immediately. */
+/** The longest delay of `setTimeout`; a timer with a longer delay would fire immediately. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 const machine: Machine = {
@@ -37,7 +37,7 @@ export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Random bytes read at a time: one system call for some hundred ids. */
+/** Random bytes that are read at a time: one system call for some hundred ids. */
 const POOL_BYTES = 8192;
 
 /** Cryptographically strong. No bytes are returned twice. */

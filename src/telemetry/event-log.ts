@@ -6,15 +6,15 @@ import { formatLine } from './pretty.ts';
 export interface EventLogOptions {
   format: 'json' | 'pretty';
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
-  /** For `pretty` only. */
+  /** Used only by the format `pretty`. */
   color: boolean;
   /** Called with whole lines. */
   write: (line: string) => void;
 }
 
 /**
- * The fields that an event may have. Others are dropped here, so that a body, a token or a whole URL that is passed by
- * mistake does not reach a log file.
+ * The fields that an event may have. Other fields are dropped here, so that a body, a token or a whole URL that is passed
+ * by mistake does not reach a log file.
  */
 export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'address',

@@ -5,10 +5,10 @@ type Level = keyof EventLog;
 
 const WINDOW_MS = 1000;
 
-/** Maximum lines of one event per second: more than people read, few enough for any disk. */
+/** Maximum lines of one event per second: more than people read, but few enough for any disk. */
 const LINES_PER_SECOND_MAX = 20;
 
-/** Writes at most `linesMax` lines of each event per second to `log`. After that second, one line counts the omitted events. */
+/** Writes at most `linesMax` lines of each event per second to `log`. Then, one line counts the omitted events. */
 export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_PER_SECOND_MAX): EventLog {
   const windows = new Map<string, { startedAtMs: number; count: number }>();
 
@@ -20,7 +20,7 @@ export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_PER_SEC
     }
     window.count += 1;
     if (window.count <= linesMax) return log[level](event, fields);
-    // The first omitted event starts a timer, so that the omitted events are reported even if no further event follows.
+    // Only the first omitted event starts a timer, which reports all omitted events even if no further event follows.
     if (window.count > linesMax + 1) return;
     const { count, startedAtMs } = window;
     clock.startTimer(Math.max(0, startedAtMs + WINDOW_MS - clock.elapsedMs), () => {

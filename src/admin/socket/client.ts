@@ -13,13 +13,13 @@ import {
 import { unusablePath } from './socket-path.ts';
 import { type CommandName, LINE_BYTES_MAX, readResponse } from './wire.ts';
 
-/** Longer than a server with a slow disk needs, shorter than an operator is willing to wait. */
+/** Longer than a server with a slow disk needs, but shorter than an operator is willing to wait. */
 const RESPONSE_TIMEOUT_MS = 30_000;
-/** Retry pause while the system's queue of new connections is full: the server accepts them within milliseconds. */
+/** Retry pause while the system's queue of new connections is full: the server accepts connections in milliseconds. */
 const RETRY_PAUSE_MS = 50;
 const TRIES = 100;
 
-/** No server listens at the socket. */
+/** Reports that no server listens at the socket. */
 export class NoServerListening extends Error {
   constructor(options?: ErrorOptions) {
     super('no server listens for the operator', options);
@@ -27,7 +27,7 @@ export class NoServerListening extends Error {
   }
 }
 
-/** Every method throws `NoServerListening` if no server has received the command; otherwise it throws like `Administration`. */
+/** Each method throws `NoServerListening` if no server has received the command, and otherwise like `Administration`. */
 export class RemoteAdministration implements Administration {
   readonly #path: string;
 
@@ -66,7 +66,7 @@ export class RemoteAdministration implements Administration {
   }
 }
 
-/** The system's queue of new connections is full. Nothing was sent. */
+/** The system's queue of new connections is full. The command was not sent. */
 class QueueFull extends CommandRefused {}
 
 /** Sends one line and resolves to the whole response. Retries while the connection queue is full. */
@@ -104,7 +104,7 @@ function exchangeNow(path: string, line: string): Promise<string> {
 
 function explain(error: NodeJS.ErrnoException, isConnected: boolean): Error {
   if (error instanceof CommandRefused) return error;
-  // Once connected, the server may have received the command. To run it in this process could then run it twice.
+  // Once connected, the server may have received the command. This process must not run the command a second time.
   if (isConnected) {
     return new CommandRefused(
       `the connection to the running server was lost (${error.code}): check whether the command was run`,

@@ -6,7 +6,7 @@ import type { Millis } from '../../engine/model.ts';
 export interface ProjectEntry {
   name: string;
   createdAtMs: Millis;
-  /** Number of its tokens. */
+  /** The number of the project's tokens. */
   tokens: number;
 }
 
@@ -19,15 +19,15 @@ export interface TokenEntry {
   id: string;
   project: string;
   scope: TokenScope;
-  /** The optional name from its creation. */
+  /** The optional name that was given at the creation of the token. */
   name?: string;
   createdAtMs: Millis;
-  /** Accurate to about an hour. Absent: never used. */
+  /** Accurate to about an hour. Absent if the token was never used. */
   lastUsedAtMs?: Millis;
 }
 
 export interface CreatedToken extends TokenEntry {
-  /** Not stored: a lost token cannot be shown again, only replaced by a new one. */
+  /** Not stored: a lost token cannot be shown again, only replaced by a new token. */
   token: string;
 }
 
@@ -37,14 +37,14 @@ export interface CreateTokenRequest {
   name?: string;
 }
 
-/** Every method throws `CommandRefused`, with a message for the operator, and then changes nothing. */
+/** A method that throws `CommandRefused`, with a message for the operator, has changed nothing. */
 export interface Administration {
   listProjects(): Promise<ProjectEntry[]>;
   createProject(request: { name: string }): Promise<CreatedProject>;
   /** The tokens of one project, or of all projects. */
   listTokens(request: { project?: string }): Promise<TokenEntry[]>;
   createToken(request: CreateTokenRequest): Promise<CreatedToken>;
-  /** Once it resolves, all workers reject the token. */
+  /** When this resolves, all workers reject the token. */
   revokeToken(request: { id: string }): Promise<TokenEntry>;
 }
 

@@ -1,4 +1,4 @@
-/** The server of the operator's commands: runs them one at a time, over a socket in the data folder (docs/decisions/010). */
+/** The server of the operator's commands: runs one at a time, over a socket in the data folder (docs/decisions/010). */
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';
@@ -11,15 +11,15 @@ export interface OperatorSocket {
   close(): Promise<void>;
 }
 
-/** A client sends its command in one write right after it connects. */
+/** Limits how long a client may be silent: a client sends its command in one write right after it connects. */
 const IDLE_TIMEOUT_MS = 10_000;
-/** Maximum connections that have not sent a command. A further one closes the oldest, so that idle clients block nobody. */
+/** Maximum connections without a command. One more connection closes the oldest, so that idle clients block nobody. */
 const IDLE_MAX = 1_000;
 
 /**
- * Listens at `path`. Requires no token: a user who can open the socket can also read the database and the encryption key. The
- * caller has the lock of the database, so an existing socket is left over from a process that has ended. Rejects when the
- * system or the path does not allow a socket.
+ * Listens at `path`. Requires no token: a user who can open the socket can also read the database and the encryption key.
+ * The caller has the lock of the database, so an existing socket is left over from a process that has ended. Rejects when
+ * the system or the path does not allow a socket.
  */
 export async function listenForOperator(
   path: string,
@@ -30,7 +30,7 @@ export async function listenForOperator(
   if (reason !== undefined) throw new Error(reason);
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // If other users can write to the folder of the database, one of them may have created this folder first.
+  // If other users can write to the folder of the database, another user may have created the socket's folder first.
   if (!isOwnFolder(folder)) throw new Error(`${folder} is not a folder of this user`);
   chmodSync(folder, 0o700); // an existing folder may have another mode
   rmSync(path, { force: true });
@@ -98,7 +98,7 @@ class OperatorListener {
       if (end < 0 && text.length <= LINE_BYTES_MAX) return;
       socket.off('data', read);
       this.#idle.delete(socket);
-      socket.setTimeout(0); // from now on the client waits for this server
+      socket.setTimeout(0); // after its command, the client waits for this server
       this.#last = this.#last.then(async () => {
         socket.end(`${JSON.stringify(await this.#respond(end < 0 ? '' : text.slice(0, end)))}\n`);
       });

@@ -31,11 +31,11 @@ export interface StoredAdministrationOptions {
   randomness: Randomness;
   /** Called only when keys are created or shown. */
   sealer: () => Sealer;
-  /** Chooses the cell of a new project; undefined: the store chooses the cell with the fewest projects. Throws `CommandRefused`. */
+  /** Chooses a new project's cell. Undefined selects the cell with the fewest projects. Throws `CommandRefused`. */
   chooseCell?: () => Promise<CellId | undefined>;
-  /** Absent: no server runs on this store. */
+  /** Absent if no server runs on this store. */
   accounts?: AccountsInMemory;
-  /** Resolves when the workers know a change, such as a revoked token. The command is then done. Throws `CommandRefused`. */
+  /** Resolves when the workers know a change, such as a revoked token: the command is done. Throws `CommandRefused`. */
   notifyWorkers?: (revoked?: TokenEntry) => Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export class StoredAdministration implements Administration {
     return project;
   }
 
-  /** Returns the project and its keys, and creates it if it is missing. Throws `SealBroken`. */
+  /** Returns the project and its keys. Creates a missing project. Throws `SealBroken`. */
   async ensureProject(name: string): Promise<CreatedProject> {
     checkProjectName(name);
     const { store, clock, sealer: openSealer, accounts, chooseCell } = this.#options;
@@ -106,7 +106,7 @@ export class StoredAdministration implements Administration {
     const token = (await store.projects.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
     if (token === undefined)
       throw new CommandRefused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
-    // The store comes first: a revoked token must stay revoked after a crash.
+    // The store changes before the accounts in memory: a revoked token must stay revoked after a crash.
     await store.projects.removeToken({ tokenHash: token.tokenHash });
     accounts?.forget(token.tokenHash);
     const project = (await store.projects.listProjects()).find(({ projectId }) => projectId === token.projectId);

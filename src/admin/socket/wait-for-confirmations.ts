@@ -6,13 +6,13 @@ import type { Store } from '../../store/store.ts';
 
 /** Interval between two checks of the workers' confirmations. The workers themselves are notified at once. */
 const POLL_INTERVAL_MS = 50;
-/** Extra time for a heartbeat in progress, and for reading the accounts after it. */
+/** Extra time to end the heartbeat in progress, and then to read the accounts. */
 const GRACE_MS = 2_000;
 
 /**
- * Resolves to an empty list when all live workers have confirmed the change. Otherwise it resolves after the timeout, to the
- * workers that send heartbeats but have not read the change. `workerTimeoutMs`: a worker without a heartbeat for this long
- * has expired, and rejects requests until it has read the change. `self`: the calling worker, which needs no confirmation.
+ * Resolves to an empty list when all live workers have confirmed the change. After the timeout, resolves to the workers
+ * that send heartbeats but have not read the change. `workerTimeoutMs`: a worker without a heartbeat for this long has
+ * expired, and rejects requests until it has read the change. `self`: the calling worker, which needs no confirmation.
  * Throws `StoreUnavailable`.
  */
 export async function waitForConfirmations(

@@ -1,4 +1,4 @@
-/** Validates and parses the operator's commands and their responses, each a line of JSON. */
+/** Validates and parses the operator's commands and their responses. Each command and each response is a line of JSON. */
 import { type Static, Type } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { type Administration, CommandRefused } from './commands.ts';
@@ -24,7 +24,7 @@ const LineSchema = Type.Object({
   request: Type.Unknown(),
 });
 
-/** `answer`: the command succeeded. `refused`: with the reason. `failed`: an internal error, which the server's log explains. */
+/** `answer`: the result of a command. `refused`: the reason. `failed`: an internal error, explained in the log. */
 const ResponseSchema = Type.Union([
   Type.Object({ answer: Type.Unknown() }),
   Type.Object({ refused: Type.String() }),

@@ -1,8 +1,8 @@
 /**
- * Makes a project's rows in the target equal to those of the source, in chunks. Each chunk is one transaction, which writes
- * rows with their dependent rows and the contents that they refer to. Rows that are equal on both sides are not written; where
- * digests are equal, they are not even read. So it can run again after an interruption, repeatedly while the project is in use,
- * and a last time while the project is paused.
+ * Makes a project's rows in the target equal to those of the source, in chunks. Each chunk is one transaction, which
+ * writes rows with their dependent rows and the contents that they refer to. Rows that are equal on both sides are not
+ * written; where digests are equal, the rows are not even read. So the alignment can run again after an interruption,
+ * repeatedly while the project is in use, and a last time while the project is paused.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
 import { CHUNK_LIMITS, type ChunkLimits, type RowKey } from '../../store/move/chunks.ts';
@@ -36,7 +36,7 @@ interface AlignerOptions {
 
 type OnChunk = (chunk: { table: string; rows: number }) => void;
 
-/** A range that differs is divided into this many sections, and those again, until a section has few rows. */
+/** A range that differs is divided into this many sections, which are divided again until a section has few rows. */
 const SECTIONS = 64;
 const FEW_ROWS = 4_000;
 
@@ -58,7 +58,7 @@ export class Aligner {
     this.#onChunk = onChunk;
   }
 
-  /** Aligns a group with a digest, from `sinceMs` on. Returns the number of written rows. */
+  /** Aligns a group with a digest, for times from `sinceMs` on. Returns the number of written rows. */
   async alignHistory(group: RowGroup, sinceMs = 0): Promise<number> {
     const times = await this.#timesOf(group);
     if (times === undefined) return 0;
@@ -70,7 +70,7 @@ export class Aligner {
     return this.#alignRange(group, range, sourceDigest, targetDigest);
   }
 
-  /** Whether both sides have the same rows, by their digests. */
+  /** Whether the digests of both sides show the same rows. */
   async compareHistory(group: RowGroup): Promise<CopiedTable & { isEqual: boolean }> {
     const [sourceDigest, targetDigest] = await this.#both((queries) =>
       digestOf(queries, group, this.#projectId, undefined),
@@ -90,7 +90,7 @@ export class Aligner {
     return { table: group.table.name, rows: sum.rows, checksum: sum.checksum };
   }
 
-  /** The smallest range of times with the rows of both sides. */
+  /** The smallest range of times that contains the rows of both sides. */
   async #timesOf(group: RowGroup): Promise<TimeRange | undefined> {
     const found = await this.#both((queries) => timesOf(queries, group, this.#projectId));
     const ranges = found.filter((range) => range !== undefined);
@@ -125,7 +125,7 @@ export class Aligner {
     return written;
   }
 
-  /** Compares the rows of both sides. Returns the number of written rows. `isEmpty`: the target has none. */
+  /** Compares the rows of both sides. Returns the number of written rows. `isEmpty`: the target has no rows. */
   async #copy(
     group: RowGroup,
     times: TimeRange | undefined,
@@ -146,7 +146,7 @@ export class Aligner {
     }
   }
 
-  /** The next rows of the source: as many as fit in a chunk with their dependents and contents, but at least one. */
+  /** Reads the next rows of the source: as many as fit in a chunk with their dependents and contents, at least one. */
   #readChunk(group: RowGroup, range: RowRange): Promise<{ rows: Row[]; isLast: boolean }> {
     const { rowsMax, bytesMax } = this.#limits;
     return this.#source.read(async (queries) => {
@@ -165,7 +165,7 @@ export class Aligner {
     });
   }
 
-  /** The keys of rows, each with the bytes of the row, its dependents and its content (`weight`). */
+  /** The keys of rows. The `weight` is the bytes of the row, its dependents and its content. */
   async #weigh(
     queries: Queries,
     group: RowGroup,
@@ -196,7 +196,7 @@ export class Aligner {
       for (const { owner: key, weight } of sizes) weights.set(key, (weights.get(key) ?? 0) + weight);
       for (const row of rows) {
         row.weight += weights.get(row[owner] ?? null) ?? 0;
-        if (owner === content) weights.delete(row[owner] ?? null); // several rows may refer to it; it is copied once
+        if (owner === content) weights.delete(row[owner] ?? null); // rows may share a content, which is copied once
       }
     }
     return rows;
@@ -210,7 +210,7 @@ export class Aligner {
     );
   }
 
-  /** Replaces the range in the target by `rows`, with their dependents and contents. Returns the number of written rows. */
+  /** Replaces the target's range with `rows`, their dependents and contents. Returns the number of written rows. */
   async #replace(
     group: RowGroup,
     range: RowRange,
@@ -243,7 +243,7 @@ export class Aligner {
     return rows.length;
   }
 
-  /** Removes the range, and those of `rows` outside it. Returns the keys of the contents to which the rows referred. */
+  /** Removes the target's rows that are in the range or have a key of `rows`. Returns the keys of their contents. */
   async #removeFrom(tx: Transaction, group: RowGroup, range: RowRange, rows: readonly Row[]): Promise<number[]> {
     const { condition, params } = rangeCondition(group, this.#projectId, range);
     const { name, key } = group.table;
@@ -257,12 +257,12 @@ export class Aligner {
       contentKeys.push(...(await removeDependents(tx, dependent, keys)));
     }
     await tx.run(`delete from ${name} where ${condition}`, params);
-    // The former row of a message whose wait state has changed, or of a run that has ended, is in another range.
+    // If a message has changed its wait state, or a run has ended, its former row is in another range.
     if (key.length === 1) await tx.run(`delete from ${name} where ${key[0]} in (??)`, [keysOf(rows, key[0] ?? '')]);
     return contentKeys;
   }
 
-  /** The contents that the target does not have, as rows of the source. */
+  /** Reads from the source the contents that the target does not have. */
   async #missingContents(keys: readonly number[]): Promise<SqlValue[][]> {
     if (keys.length === 0) return [];
     const known = await this.#target.read((queries) =>
@@ -273,7 +273,7 @@ export class Aligner {
     return this.#source.read((queries) => contentsOf(queries, missing));
   }
 
-  /** Throws `MoveRefused` when the target's rows differ from the written ones. */
+  /** Throws `MoveRefused` when the rows in the target differ from the rows that were written. */
   async #checkWritten(group: RowGroup, range: RowRange, written: WrittenRows): Promise<void> {
     const keys = written.contents.map(([key]) => key as number);
     const [wanted, found] = await this.#target.read(async (queries) => {
@@ -313,7 +313,7 @@ function lengths(columns: readonly string[]): string {
   return columns.length === 0 ? '0' : columns.map((column) => `coalesce(length(${column}), 0)`).join(' + ');
 }
 
-/** The dependents of rows, and the keys of all contents to which these and the rows refer. */
+/** The dependents of rows, and the keys of all contents to which the rows and their dependents refer. */
 async function dependentsOf(
   queries: Queries,
   group: RowGroup,

@@ -1,6 +1,6 @@
 /**
- * The lease by which one command alone moves a project. The command renews it in the directory every second; another command
- * takes over when the lease has expired, as after a crash.
+ * The lease that lets only one command move a project. The command renews its lease in the directory every second;
+ * another command takes over when the lease has expired, as after a crash.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -21,7 +21,7 @@ export const RELEASED_MS = 0;
 const FRESH_MS = 3_000;
 const RETRY_EVERY_MS = 200;
 
-/** Whether the command that moves the project has ended before it was done. */
+/** Whether the command that moves the project has ended before the move was done. */
 export function isStuck({ renewedAtMs }: Pick<ProjectMove, 'renewedAtMs'>, nowMs: number): boolean {
   return renewedAtMs < nowMs - LEASE_MS;
 }
@@ -44,7 +44,7 @@ export class MoveLease {
     this.#scheduleRenewal();
   }
 
-  /** Takes the lease of a started move, once that of an earlier command has expired. Throws `MoveRefused` if it is renewed. */
+  /** Takes a started move's lease once it has expired. Throws `MoveRefused` if another command renews the lease. */
   static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<MoveLease> {
     const untilMs = clock.elapsedMs + LEASE_MS + RENEW_EVERY_MS;
     for (;;) {
@@ -57,7 +57,7 @@ export class MoveLease {
     }
   }
 
-  /** The same database, whose transactions throw `MoveRefused` once another command may have taken over. */
+  /** Returns the database with transactions that throw `MoveRefused` once another command may have taken over. */
   guard(driver: Driver): Driver {
     return {
       dialect: driver.dialect,
@@ -95,7 +95,7 @@ export class MoveLease {
     this.#timer = this.#clock.startTimer(RENEW_EVERY_MS, () => {
       this.#round = this.#renew()
         .catch((error: unknown) => {
-          // The next transaction tries again, and throws the error.
+          // The next transaction tries to renew the lease again, and throws the error.
           if (!(error instanceof MoveRefused || error instanceof StoreUnavailable)) throw error;
         })
         .then(() => {

@@ -1,8 +1,9 @@
 /**
- * Guards the two cells of a move against an earlier mover. The directory names the command that moves a project, and another
- * command takes over when the first one is silent (move-lease.ts). But a silent command may only be slow, and a statement that
- * it has sent may be executed much later. So each mover also writes its name into both cells. Each transaction of a move first
- * checks that its own name is still there, and locks that row until it ends.
+ * Guards the two cells of a move against an earlier mover. The directory names the command that moves a project, and
+ * another command takes over when the first command is silent (move-lease.ts). But a silent command may only be slow, and
+ * a statement that it has sent may be executed much later. So each mover also writes its name into both cells. Each
+ * transaction of a move first checks that its cell still has the mover's name, and locks the row with this name until it
+ * ends.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -19,9 +20,9 @@ interface CellDrivers {
 }
 
 /**
- * Makes this mover the only one in both cells. The transactions of the returned drivers throw `MoveRefused` once another mover
- * has taken over. Then no transaction of an earlier mover is running, and none can follow. The directory must have the name of
- * this mover already.
+ * Makes this mover the only one in both cells. The transactions of the returned drivers throw `MoveRefused` once another
+ * mover has taken over. When this resolves, no transaction of an earlier mover is running, and none can follow. The
+ * directory must already have the name of this mover.
  */
 export async function takeOverCells(cells: CellDrivers, move: MoveRef): Promise<CellDrivers> {
   const { fromCell, toCell } = move;
@@ -31,7 +32,7 @@ export async function takeOverCells(cells: CellDrivers, move: MoveRef): Promise<
   };
 }
 
-/** Does the same for one cell. */
+/** Like `takeOverCells`, for one cell. */
 export async function takeOverCell(cell: Driver, cellId: CellId, move: MoveRef): Promise<Driver> {
   const { projectId, fromCell, toCell, mover } = move;
   if (cellId !== FIRST_CELL) {

@@ -15,7 +15,7 @@ import {
 
 const CHUNK_ROWS = 1_000;
 
-/** Which contents are deleted with their rows: all, or those to which no other row refers. */
+/** Which contents are deleted with their rows: all contents, or only those to which no other row refers. */
 type ContentRemoval = 'all' | 'unreferenced';
 
 /** Removes all rows of the project. Due messages go first, so that no worker finds them. */
@@ -34,8 +34,8 @@ export async function removeRange(
   contents: ContentRemoval,
   afterChunk = () => {},
 ): Promise<number> {
-  // Each chunk starts after the last row of the previous one. Otherwise each query would scan all rows that were deleted and
-  // not yet vacuumed.
+  // Each chunk starts after the last row of the previous chunk. Otherwise each query would scan all rows that were
+  // deleted and not yet vacuumed.
   let { after } = range;
   let lastKey = after;
   for (let removed = 0; ; ) {
@@ -60,7 +60,7 @@ export async function removeRange(
   }
 }
 
-/** Removes `rows`, which are all rows of the range, with their dependents and contents. */
+/** Removes `rows`, which must be all rows of the range, with their dependents and contents. */
 async function removeRows(
   tx: Transaction,
   group: RowGroup,
@@ -79,7 +79,7 @@ async function removeRows(
   else await dropUnreferencedContents(tx, contentKeys);
 }
 
-/** Removes dependent rows. Returns the keys of the contents to which they referred. */
+/** Removes dependent rows. Returns the keys of the contents to which these rows referred. */
 export async function removeDependents(
   tx: Transaction,
   { table, column, content }: DependentTable,

@@ -1,7 +1,7 @@
 /**
- * Divides the rows of a project into row groups, which a move copies. A row group is a set of rows of one table that an index
- * has together and in order. Dependent rows in other tables are copied with their row, and the content of a message is copied
- * with every row that refers to it.
+ * Divides the rows of a project into row groups, which a move copies. A row group is a set of rows of one table that are
+ * adjacent in an index, and so have an order. Dependent rows in other tables are copied with their row, and the content
+ * of a message is copied with every row that refers to it.
  */
 import type { Queries, SqlValue } from '../../store/driver.ts';
 import type { RowKey } from '../../store/move/chunks.ts';
@@ -13,17 +13,17 @@ export interface RowGroup {
   readonly table: MovedTable;
   /** SQL condition for the rows of the group; absent: all rows of the project. */
   readonly where?: string;
-  /** Columns of an index that order the rows within the project. Their values are unique there. */
+  /** Columns of an index that order the rows within the project. Their values are unique within the project. */
   readonly order: readonly string[];
   /** The column with the key of the content to which the row refers. */
   readonly content?: string;
   /** Tables with rows that belong to the rows of this group. */
   readonly dependents: readonly DependentTable[];
-  /** SQL for the bytes of a row's dependents, as far as columns of the row itself show them; absent: 0. */
+  /** SQL that computes the bytes of a row's dependents from columns of the row itself, where possible; absent: 0. */
   readonly bytes?: string;
   /**
-   * Only for a group that may have a million rows, most of which never change: SQL for a number that differs when the row
-   * differs. The first column of `order` is a time. Both sides are compared by time range, without reading rows.
+   * Only for a group that may have a million rows, most of which never change: SQL for a number that changes with the
+   * row. The first column of `order` is a time. Both sides are compared by time range, without reading rows.
    */
   readonly digest?: string;
   /** Only with a digest: rows never change, and the time of a new row is close to the current time. */
@@ -34,7 +34,7 @@ export interface DependentTable {
   readonly table: MovedTable;
   /** The column of `table` that refers to the owner. */
   readonly column: string;
-  /** The column of the group's own table to which it refers. */
+  /** The column of the group's own table to which `column` refers. */
   readonly owner: string;
   readonly content?: string;
 }
@@ -58,7 +58,7 @@ const BYTES_OF_RUN = 'journal_bytes + entries * 200';
 
 const MINUTE_COLUMNS = tableOf('minutes').columns.filter((name) => name !== 'project_id' && name !== 'at_ms');
 
-/** Groups that may have a million rows or more. They are copied while the project is in use. */
+/** Groups that may have a million rows or more, and are copied while the project is in use. */
 export const HISTORY_GROUPS: readonly RowGroup[] = [
   rowGroup('logs', {
     order: ['at_ms', 'seq'],
@@ -84,7 +84,7 @@ export const HISTORY_GROUPS: readonly RowGroup[] = [
   rowGroup('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGEST_MODULUS}` }),
 ];
 
-/** Groups whose rows change all the time. They are copied again in the pause, when nothing changes. */
+/** Groups whose rows change all the time. These rows are copied again in the pause, when nothing changes. */
 export const CURRENT_GROUPS: readonly RowGroup[] = [
   rowGroup('message_counts', { order: ['day'] }),
   rowGroup('url_groups', { order: ['name'] }),
@@ -95,7 +95,7 @@ export const CURRENT_GROUPS: readonly RowGroup[] = [
   rowGroup('deduplications', { order: ['hash'] }),
   rowGroup('ending_runs', { order: ['key'] }),
   rowGroup('waiters', { order: ['event_id', 'key'], content: 'key' }),
-  // Their dependents may change while the rows of the runs do not.
+  // The dependents of a run may change while its row does not.
   rowGroup('runs', {
     where: `state = ${RUN_STATE.RUN_STARTED}`,
     order: ['id'],
@@ -111,7 +111,7 @@ export const CURRENT_GROUPS: readonly RowGroup[] = [
   messages(`claim_token is null and wait_state = ${WAIT_STATE.project}`, 'due_at_ms', 'key'),
 ];
 
-/** Tables that a move of a project does not copy: those of the directory, and those of the cell itself. */
+/** Tables that a move of a project does not copy: the tables of the directory, and the tables of the cell itself. */
 export const OTHER_TABLES: readonly string[] = [
   ...['numbers', 'projects', 'cells', 'project_moves', 'tokens'],
   // Operator events are reported from the cell in which they occurred.
@@ -186,7 +186,7 @@ export interface Digest {
   sum: number;
 }
 
-/** The digest of all rows in a range of times; undefined: of all rows. */
+/** The digest of all rows in a range of times, or of all rows of the group if the range is undefined. */
 export async function digestOf(
   queries: Queries,
   group: RowGroup,
@@ -202,8 +202,8 @@ export async function digestOf(
 }
 
 /**
- * The digests of the sections of `widthMs` into which the range is divided, by section number; sections without rows are left
- * out.
+ * Divides the range into sections of `widthMs`. Returns the digest of each section by section number, without sections
+ * that have no rows.
  */
 export async function digestsOf(
   queries: Queries,
@@ -221,7 +221,7 @@ export async function digestsOf(
   return new Map(rows.map(({ section, ...digest }) => [section, digest]));
 }
 
-/** The range of times of the group's rows; undefined: there are none. */
+/** The range of times of the group's rows. Undefined if the group has no rows. */
 export async function timesOf(queries: Queries, group: RowGroup, projectId: number): Promise<TimeRange | undefined> {
   const [column] = group.order;
   const { condition, params } = rangeCondition(group, projectId, {});

@@ -18,19 +18,19 @@ interface NamedMove {
 }
 
 export interface BalancePlan {
-  /** Moves that were interrupted: they are finished first. */
+  /** Interrupted moves, which are finished first. */
   unfinished: (NamedMove & { isCancelled: boolean })[];
   moves: (NamedMove & { why: PlannedMove['why']; messagesPerMinute: number })[];
   cells: {
     name: string;
     isDraining: boolean;
-    /** Its share of the load of all cells, from 0 to 1; absent: the cell cannot be reached, and is not part of the plan. */
+    /** The cell's share of the load of all cells, from 0 to 1. Absent if the cell is unreachable and not in the plan. */
     share?: number;
   }[];
 }
 
 export interface BalanceResult extends BalancePlan {
-  /** In the order in which they ended. */
+  /** The finished moves, in the order in which they ended. */
   done: { project: string; pausedMs?: Millis }[];
   failed: { project: string; reason: string }[];
 }
@@ -52,8 +52,8 @@ export function planCells(config: Config): Promise<BalancePlan> {
 }
 
 /**
- * Finishes interrupted moves, makes the plan, and carries it out. A project that cannot be moved is reported, and the others
- * are still moved. After an interruption, another call continues. Throws `CannotStart`.
+ * Finishes interrupted moves, makes the plan, and carries it out. A project that cannot be moved is reported, and the
+ * other projects are still moved. After an interruption, another call continues. Throws `CannotStart`.
  */
 export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<BalanceResult> {
   return withDirectory(config, async (directory) => {
@@ -93,7 +93,7 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
   });
 }
 
-/** The planned moves, without those of projects that are already being moved. */
+/** The planned moves, except the moves of projects that are already being moved. */
 function planOf(measured: MeasuredCells): PlannedMove[] {
   const isMoving = new Set(measured.moves.map(({ projectId }) => projectId));
   return planBalance(loadedCells(measured)).filter(({ projectId }) => !isMoving.has(projectId));

@@ -1,6 +1,6 @@
 /**
- * Plans which projects move, so that draining cells become empty and the fullest of the other cells lose load. Pure: the same
- * loads give the same plan. After a plan was carried out, the next one is empty.
+ * Plans which projects move, so that draining cells become empty and the fullest of the other cells lose load. Pure: the
+ * same loads give the same plan. After a plan was carried out, the next plan is empty.
  */
 import type { CellId, ProjectId } from '../../engine/model.ts';
 
@@ -29,17 +29,17 @@ export interface PlannedMove {
 /** A cell gives up projects only if its load is more than this multiple of its share. */
 const LOAD_LIMIT_OF_SHARE = 1.1;
 /**
- * A project heavier than this fraction of the difference between two cells is not moved: the other cell would then be nearly as
- * much too full.
+ * A project heavier than this fraction of the difference between two cells is not moved: after the move, the other cell
+ * would be nearly as overloaded.
  */
 const WEIGHT_MAX_OF_DIFFERENCE = 0.75;
-/** The load of all cells together. Loads are whole numbers, so that sums do not depend on their order. */
+/** The load of all cells together. Loads are whole numbers, so that the order of additions does not matter. */
 const TOTAL_LOAD = 1e12;
 
 /**
- * `cells`: those that can be reached. The projects of draining cells come first, the heaviest first, each to the cell with the
- * least load; if all cells are draining, they stay. Then projects move from the fullest cells to the emptiest, while that
- * helps.
+ * Plans the moves between `cells`, which must be reachable. The projects of draining cells come first, the heaviest
+ * first, each to the cell with the least load; if all cells are draining, the projects stay. Then projects move from the
+ * fullest cells to the emptiest, while a move helps.
  */
 export function planBalance(cells: readonly LoadedCell[]): PlannedMove[] {
   const planned = plannedCellsOf(cells);
@@ -54,13 +54,13 @@ export function planBalance(cells: readonly LoadedCell[]): PlannedMove[] {
   return movesTo(planned, cells);
 }
 
-/** The cell for a new project; undefined: all are draining. `cells`: those that can be reached. */
+/** The cell for a new project. Undefined if all cells are draining. All `cells` must be reachable. */
 export function emptiestOf(cells: readonly LoadedCell[]): CellId | undefined {
   const accepting = plannedCellsOf(cells).filter(({ isDraining }) => !isDraining);
   return accepting.length === 0 ? undefined : emptiest(accepting).cellId;
 }
 
-/** The share of each cell in the load of all, from 0 to 1. */
+/** The share of each cell in the load of all cells, from 0 to 1. */
 export function sharesOf(cells: readonly LoadedCell[]): Map<CellId, number> {
   return new Map(plannedCellsOf(cells).map(({ cellId, load }) => [cellId, load / TOTAL_LOAD]));
 }
@@ -68,9 +68,9 @@ export function sharesOf(cells: readonly LoadedCell[]): Map<CellId, number> {
 interface PlannedCell {
   cellId: CellId;
   isDraining: boolean;
-  /** Its projects with their weights. */
+  /** The projects of the cell with their weights. */
   projects: Map<ProjectId, number>;
-  /** The sum of these weights. */
+  /** The sum of the weights. */
   load: number;
 }
 
@@ -85,8 +85,8 @@ function plannedCellsOf(cells: readonly LoadedCell[]): PlannedCell[] {
 }
 
 /**
- * Returns the function that weighs a project: the average of its shares in all messages per minute, all unfinished messages,
- * all growth per day, and the number of projects. A measure that is 0 for all projects is left out.
+ * Returns the function that weighs a project: the average of the project's shares in all messages per minute, all
+ * unfinished messages, all growth per day, and the number of projects. A measure that is 0 for all projects is left out.
  */
 function weightFunction(all: readonly ProjectLoad[]): (project: ProjectLoad) => number {
   const kinds = [
@@ -101,7 +101,7 @@ function weightFunction(all: readonly ProjectLoad[]): (project: ProjectLoad) => 
     Math.round((TOTAL_LOAD / kinds.length) * kinds.reduce((sum, { of, total }) => sum + of(project) / total, 0));
 }
 
-/** Moves one project out of a cell with too much load. False: no move helps. */
+/** Moves one project out of a cell with too much load. Returns false if no move helps. */
 function moveFromFullest(accepting: readonly PlannedCell[], share: number): boolean {
   const to = emptiest(accepting);
   const over = accepting
@@ -138,7 +138,7 @@ function heaviestFirst({ projects }: PlannedCell): [ProjectId, number][] {
   return [...projects].toSorted(([a, weightA], [b, weightB]) => weightB - weightA || a - b);
 }
 
-/** The moves that turn `cells` into `planned`: those of draining cells first, then the heaviest projects. */
+/** The moves that turn `cells` into `planned`: first from draining cells, then the heaviest projects. */
 function movesTo(planned: readonly PlannedCell[], cells: readonly LoadedCell[]): PlannedMove[] {
   const before = new Map(cells.flatMap((cell) => cell.projects.map(({ projectId }) => [projectId, cell] as const)));
   return planned

@@ -37,8 +37,8 @@ export interface Directory {
 }
 
 /**
- * Makes an unused database, or a schema of one, a cell. Resolves when all workers know the cell. After an interruption, another
- * call continues. Throws `CannotStart`.
+ * Makes an unused database, or a schema of a database, a cell. Resolves when all workers know the cell. After an
+ * interruption, another call continues. Throws `CannotStart`.
  */
 export function addCell(config: Config, { name, url }: { name: string; url: string }): Promise<void> {
   if (!isName(name))
@@ -120,7 +120,7 @@ export function cellUrl(
   return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey, `the URL of the cell "${name}"`), url);
 }
 
-/** A driver for one of the cells, not connected yet. `timeoutMs`: the limit of one statement. */
+/** Creates a driver for one of the cells, not yet connected. `timeoutMs`: the limit of one statement. */
 export function openCellDriver(
   directory: Pick<Directory, 'url' | 'encryptionKey'>,
   cells: readonly Cell[],

@@ -1,6 +1,7 @@
 /**
- * Checks the invariants between the directory and each cell, for `waypost doctor`. They are separate databases, read at
- * different times. So a violation is checked again, and a project that was just being moved is not reported.
+ * Checks the invariants between the directory and each cell, for `waypost doctor`. Directory and cells are separate
+ * databases, read at different times. So a violation is checked again, and a project that was just being moved is not
+ * reported.
  */
 
 import { explainWrongKey } from '../../accounts/open-accounts.ts';
@@ -23,7 +24,7 @@ import { cellUrl } from './cells.ts';
 /** A cell that does not respond for this long counts as unreachable. */
 const RESPONSE_LIMIT_MS = 5_000;
 
-/** A cell that is not the first. Without an examination, it could not be reached. */
+/** A cell other than the first. A cell without an examination could not be reached. */
 export interface ExaminedCell {
   name: string;
   examination?: Examination;
@@ -32,7 +33,7 @@ export interface ExaminedCell {
 export interface ExaminedInstallation {
   /** The examination of the first cell, or of the only store. */
   first: Examination;
-  /** The name of the first cell; undefined: there is only one. */
+  /** The name of the first cell. Undefined if there is only one cell. */
   firstName?: string;
   /** All cells but the first. */
   others: ExaminedCell[];
@@ -94,7 +95,7 @@ function withFindings({ census, findings }: Examination, more: readonly Finding[
   return { census, findings: [...findings, ...more] };
 }
 
-/** Throws `StoreUnavailable` after a few seconds if the database does not respond. The examination has no such limit. */
+/** Throws `StoreUnavailable` after a few seconds if the database does not respond. An examination has no time limit. */
 async function checkResponds(url: string, config: Config): Promise<void> {
   const driver = createDriver(url, config, RESPONSE_LIMIT_MS);
   try {
@@ -114,7 +115,7 @@ interface DirectorySnapshot {
 /** Offenders listed by one finding. */
 const OFFENDERS_MAX = 10;
 
-/** The findings about the directory itself; none while there is only one cell. */
+/** The findings about the directory itself. Empty while there is only one cell. */
 async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]> {
   const directory = await readDirectory(driver);
   if (directory.cells.length === 0) return [];
@@ -166,7 +167,7 @@ function readDirectory(driver: Pick<Driver, 'read'>): Promise<DirectorySnapshot>
   });
 }
 
-/** Projects whose placement in the cell contradicts the directory. A new project may have no row in its cell yet. */
+/** Projects whose placement in the cell contradicts the directory. The cell may not have a row for a new project yet. */
 async function misplaced(
   queries: Queries,
   cellId: CellId,

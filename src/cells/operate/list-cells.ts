@@ -1,4 +1,4 @@
-/** Collects what `waypost cells` shows: each cell with its load and its moves. */
+/** Collects the output of `waypost cells`: each cell with its load and its moves. */
 
 import { displayNameOf } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
@@ -18,16 +18,16 @@ export interface CellEntry {
   isDraining: boolean;
   /** The number of projects in the cell. */
   projects: number;
-  /** Why it cannot be reached now. */
+  /** Why the cell cannot be reached now. */
   awayReason?: string;
-  /** Absent: it cannot be reached now. */
+  /** Absent if the cell cannot be reached now. */
   load?: {
     totals: Totals;
     messagesPerMinute: number;
-    /** Its share of the load of all cells, from 0 to 1. */
+    /** The cell's share of the load of all cells, from 0 to 1. */
     share: number;
   };
-  /** The moves of its projects to other cells. */
+  /** The moves of the cell's projects to other cells. */
   moves: MoveEntry[];
 }
 
@@ -36,7 +36,7 @@ export interface MoveEntry {
   to: string;
   phase: MovePhase;
   startedAtMs: Millis;
-  /** The command that moves it has ended. */
+  /** Whether the command that moves the project has ended before the move was done. */
   isStuck: boolean;
 }
 

@@ -22,7 +22,7 @@ export interface MeasuredCell {
   /** The projects that the directory assigns to the cell. */
   projects: ProjectId[];
   measured?: { totals: Totals; loads: ProjectLoad[]; share: number };
-  /** Why it could not be measured. */
+  /** Why the cell could not be measured. */
   reason?: string;
 }
 
@@ -85,8 +85,8 @@ export async function measureCells(directory: DirectoryAccess): Promise<Measured
 }
 
 /**
- * The cell for a new project: the one with the least load among those that can be reached and are not draining. Undefined:
- * there is only one cell. Throws `CommandRefused`.
+ * The cell for a new project: the cell with the least load among those that can be reached and are not draining.
+ * Undefined if there is only one cell. Throws `CommandRefused`.
  */
 export async function emptiestCell(
   config: Config,
@@ -133,7 +133,7 @@ function measure(directory: DirectoryAccess, cell: MeasuredCell['cell']): Promis
   });
 }
 
-/** Connects to the cell for `work`. Throws when it cannot be reached, or its database is another cell. */
+/** Connects to the cell for `work`. Throws when the database cannot be reached, or belongs to another cell. */
 async function withCell<T>(
   directory: DirectoryAccess,
   cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
@@ -152,7 +152,7 @@ async function withCell<T>(
   }
 }
 
-/** The cell with the load of all its projects, including idle ones. */
+/** The cell with the load of all its projects, including idle projects. */
 function loadedCell(
   { cell: { cellId, isDraining }, projects }: MeasuredCell,
   result: CellMeasure | undefined,

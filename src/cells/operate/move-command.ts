@@ -22,8 +22,8 @@ export interface ProjectMoveRequest {
 }
 
 /**
- * Resolves when the new cell serves the project and its rows in the former cell are deleted. After an interruption, another
- * call continues the move. Throws `CannotStart`.
+ * Resolves when the new cell serves the project and its rows in the former cell are deleted. After an interruption,
+ * another call continues the move. Throws `CannotStart`.
  */
 export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MoveResult> {
   return withDirectory(config, async (directory) => {
@@ -71,7 +71,7 @@ export async function cancelBetween(directory: Directory, { projectId, fromCell,
   return withBothCells(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
 }
 
-/** Throws `CannotStart` when one of the cells cannot be reached: a move would wait for minutes for a database that hangs. */
+/** Throws `CannotStart` when a cell cannot be reached: a move would wait for minutes for a database that hangs. */
 async function checkBothReachable(
   directory: Directory,
   { fromCell, toCell }: Omit<MoveRoute, 'projectId'>,
@@ -92,8 +92,8 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
 }
 
 /**
- * Waits until all workers know the cells: before that, a worker does not check whether its store has the project. Throws
- * `CannotStart` when some do not report it in time.
+ * Waits until all workers know the cells. Until then, a worker does not check whether its store has the project. Throws
+ * `CannotStart` when some workers do not report in time that they know the cells.
  */
 export async function waitForPlacementChecks({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await waitForConfirmations(store, systemClock, workerTimeoutMs);

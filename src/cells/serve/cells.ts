@@ -1,7 +1,7 @@
 /**
- * Serves the cells of an installation on one worker. Each cell has a store and an engine of its own, so that an unreachable
- * cell delays only its own projects. The first cell is always open. A worker serves its share of the other cells, and opens any
- * cell for a request.
+ * Serves the cells of an installation on one worker. Each cell has a store and an engine of its own, so that an
+ * unreachable cell delays only its own projects. The first cell is always open. A worker serves its share of the other
+ * cells, and opens any cell for a request.
  */
 
 import type { PlacedProjects } from '../../accounts/accounts.ts';
@@ -18,7 +18,7 @@ import { followMoves } from './follow-moves.ts';
 import { PausedMoves } from './paused-moves.ts';
 import { type OpenedCell, ServedCell } from './served-cell.ts';
 
-/** Creates the engine of a cell. `name`: the name of a cell that is not the first. Throws `StoreUnavailable`. */
+/** Creates the engine of a cell. `name`: the cell's name, absent for the first cell. Throws `StoreUnavailable`. */
 export type CreateEngine = (store: Store, name?: string) => Promise<Engine>;
 
 /** The longest time between two polls of the cells. Cells at rest are polled as often as heartbeats are sent. */
@@ -37,7 +37,7 @@ export class Cells {
   readonly #others = new Map<CellId, ServedCell>();
   readonly #pausedMoves: PausedMoves | undefined;
   readonly #alarm: Alarm;
-  /** How many cells have been polled in this round. */
+  /** How many cells were polled in this round. */
   #polled = 0;
   /** The projects with their cells at the latest read of the accounts. */
   #placedProjects: PlacedProjects = new Map();
@@ -64,7 +64,7 @@ export class Cells {
     this.#alarm = new Alarm(context.first.clock, () => this.#pollCells());
   }
 
-  /** The open cell of the project; undefined if that cell is resting. Throws `StoreUnavailable` while it is away. */
+  /** The open cell of the project. Undefined if the cell is resting. Throws `StoreUnavailable` while the cell is away. */
   openedOf(projectId: ProjectId): OpenedCell | undefined {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first;
@@ -73,13 +73,13 @@ export class Cells {
     return cell.opened;
   }
 
-  /** Calls `work` with the cell of the project. If the cell rests, it is opened. Throws `StoreUnavailable` while it is away. */
+  /** Calls `work` with the project's cell, opened if it rests. Throws `StoreUnavailable` while the cell is away. */
   async use<T>(projectId: ProjectId, work: (opened: OpenedCell) => Promise<T>): Promise<T> {
     const cell = this.#cellOf(projectId);
     return cell === undefined ? work(this.#first) : cell.use(work);
   }
 
-  /** As `Engine.watchLog`, in the current cell of the project. */
+  /** Like `Engine.watchLog`, in the current cell of the project. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
@@ -124,12 +124,12 @@ export class Cells {
     return this.#nameOf(FIRST_CELL) ?? '';
   }
 
-  /** The name of the project's cell; `undefined`: there is only one cell. */
+  /** The name of the project's cell. Undefined if there is only one cell. */
   nameOf(projectId: ProjectId): string | undefined {
     return this.#nameOf(this.#cellIdOf(projectId));
   }
 
-  /** Whether an engine of this worker works on the claim. Its project may have moved to another cell. */
+  /** Whether an engine of this worker works on the claim, whose project may have moved to another cell. */
   hasClaim(claimToken: ClaimToken): boolean {
     return this.engines.some((engine) => engine.hasActiveClaim(claimToken));
   }
@@ -140,7 +140,7 @@ export class Cells {
     await this.#cellOf(projectId)?.saveProjects();
   }
 
-  /** As `Engine.quiesce`. */
+  /** Like `Engine.quiesce`, for all cells. */
   async quiesce(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
     this.#alarm.cancel();
@@ -148,7 +148,7 @@ export class Cells {
     await Promise.all([this.#first.engine.quiesce(limitMs), ...others.map((cell) => cell.quiesce(limitMs))]);
   }
 
-  /** As `Engine.drain`, and closes all stores but the first. */
+  /** Like `Engine.drain`, for all cells. Closes all stores but the first. */
   async drain(limitMs: Millis): Promise<void> {
     // The outcome of an attempt whose project has moved is saved in another cell, so no cell is closed before all are
     // quiescent.
@@ -157,7 +157,7 @@ export class Cells {
     await Promise.all([this.#first.engine.drain(limitMs), ...others.map((cell) => cell.close())]);
   }
 
-  /** Undefined: the first cell. Throws `StoreUnavailable`. */
+  /** The cell of the project. Undefined for the first cell. Throws `StoreUnavailable`. */
   #cellOf(projectId: ProjectId): ServedCell | undefined {
     const cellId = this.#cellIdOf(projectId);
     if (cellId === FIRST_CELL) return undefined;
@@ -199,15 +199,16 @@ export class Cells {
         new ServedCell(cell, this.#context, (store) => this.#createFor(store, cell.name));
       this.#others.set(cell.cellId, served);
       served.addProjects(byCell.get(cell.cellId) ?? []);
-      // Attempts of this worker may have moved along, and would count as lost without its heartbeat there.
+      // Attempts of this worker may have moved to this cell, and would count as lost without a heartbeat there.
       if (visited.has(cell.cellId)) served.openForMovedAttempts();
     }
     this.#pollCells();
   }
 
   /**
-   * Serves this worker's share of the cells, and closes other cells that may rest. Many cells are polled in groups, and no
-   * group starts while as many polls are pending: a thousand polls at once would delay each other until they time out.
+   * Serves this worker's share of the cells, and closes other cells that may rest. Many cells are polled in groups. A
+   * group starts only while fewer polls are pending than a group has cells: a thousand polls at once would delay each
+   * other until they time out.
    */
   #pollCells(): void {
     const { cellsPerWorker = CELLS_PER_WORKER } = this.#context;

@@ -1,6 +1,6 @@
 /**
- * Wraps the store of a cell for the engine of that cell. If a project moves during an attempt, the claim moves along: the reads
- * and the outcome of the attempt then go to the project's new cell.
+ * Wraps the store of a cell for the engine of that cell. If a project moves during an attempt, the claim moves along: the
+ * reads and the outcome of the attempt then go to the project's new cell.
  */
 
 import type { Change, ProjectId, Settlement } from '../../engine/model.ts';
@@ -57,8 +57,8 @@ export function followMoves(store: Store, withCellOf: WithCellOf): Store {
 }
 
 /**
- * Another cell must claim nothing for the slots of this engine, neither the next message of a lane nor follow-up messages: the
- * engine starts only messages that are in its own cell.
+ * Another cell must claim nothing for the slots of this engine, neither the next message of a lane nor follow-up
+ * messages: the engine starts only messages that are in its own cell.
  */
 function withoutClaims(settlement: Settlement): Settlement {
   const { change, changeIfCancelRequested } = settlement;

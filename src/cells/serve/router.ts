@@ -7,7 +7,7 @@ import { type ProjectStore, routedStore } from '../../engine/project-store.ts';
 import { ProjectAway, publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cells } from './cells.ts';
 
-/** How long `/readyz` waits for a cell that is not the first. */
+/** How long `/readyz` waits for a cell other than the first. */
 const PING_MS = 1_000;
 
 /** The commands that are carried out in the cell of the project. */
@@ -69,12 +69,12 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
 
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
-/** Runs the command in the cell of its project. If that cell rests, it is opened. */
+/** Runs the command in the cell of its project. If the cell rests, it is opened. */
 function commandInCell(cells: Cells, name: ProjectCommandName): Command {
   return (...args) =>
     inCellOf(cells, args[0], (engine) => {
-      // Only the first store has the newest version of the accounts. In another cell, a caller is admitted by this worker's
-      // accounts.
+      // Only the first store has the newest version of the accounts. In another cell, a caller is admitted by this
+      // worker's accounts.
       const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
       return Reflect.apply(engine[name], engine, own);
     });
@@ -84,7 +84,7 @@ function storeInCell(cells: Cells, projectId: ProjectId): ProjectStore {
   return routedStore((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
 
-/** If the project has moved, this worker's accounts are outdated: reads them and tries again. */
+/** Calls `work` in the project's cell. If the project has moved, reads the accounts again and retries. */
 async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: Engine) => Promise<T>): Promise<T> {
   try {
     return await cells.use(projectId, ({ engine }) => work(engine));
@@ -95,7 +95,7 @@ async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: En
   }
 }
 
-/** The cells that cannot read and save. Throws `StoreUnavailable` when no cell can. */
+/** The cells that cannot read and save. Throws `StoreUnavailable` when no cell can read and save. */
 async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCell[]> {
   const others = [...cells.others];
   if (others.length === 0) return cells.first.ping();
@@ -117,7 +117,7 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCel
   return away;
 }
 
-/** Why the store of the engine cannot save, or does not respond in time; undefined: it can. */
+/** Why the store of the engine cannot save, or does not respond in time. Undefined if it can save. */
 function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
   const pinged = engine.ping().then(() => '', publicReason);
   return withTimeLimit(clock, PING_MS, pinged).then(

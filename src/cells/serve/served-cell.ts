@@ -1,7 +1,7 @@
 /**
- * Serves a cell other than the first on one worker: opens it when there is work, and closes it to rest when it has been quiet
- * for a while. While it rests, a worker that serves it polls it as often as it would send heartbeats there. All other workers
- * ignore the cell until a request names one of its projects.
+ * Serves a cell other than the first on one worker: opens the cell when there is work, and closes it to rest when it has
+ * been quiet for a while. While the cell rests, a worker that serves it polls as often as it would send heartbeats there.
+ * All other workers ignore the cell until a request names one of its projects.
  */
 
 import { messageOf, type WatchCell } from '../../admin/open-store.ts';
@@ -30,7 +30,7 @@ export interface OpenedCell {
  *        +--------------- away <------ lost ------ closing ----> resting
  */
 type ServedCellState =
-  /** This worker has neither opened nor polled it. */
+  /** This worker has neither opened nor polled the cell. */
   | { is: 'unseen' }
   | { is: 'resting'; sinceMs: Millis }
   | { is: 'opening'; done: Promise<void>; isFirst: boolean }
@@ -51,7 +51,7 @@ const OPEN_AHEAD_MS = 10_000;
 const REST_MAX_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const REST_SPREAD_MINUTES = 30;
-/** The limit for draining a cell before its rest, for attempts that start at that moment. */
+/** The limit for draining a cell before its rest, since attempts may start while the rest begins. */
 const DRAIN_MS = 10_000;
 
 export class ServedCell implements CellState {
@@ -63,7 +63,7 @@ export class ServedCell implements CellState {
   /** Requests and watchers of logs, which keep the cell open. */
   readonly #users = new Set<{ onLost: () => void }>();
   #state: ServedCellState = { is: 'unseen' };
-  /** Why the latest attempt to open the cell failed. Absent: it succeeded, or the state of the cell is unknown. */
+  /** Why the latest attempt to open the cell failed. Absent if it succeeded, or the state of the cell is unknown. */
   #failure: { reason: string; retryMs: Millis } | undefined;
   #isServed = false;
   #isClosed = false;
@@ -86,7 +86,7 @@ export class ServedCell implements CellState {
     return this.#state.is === 'open' ? this.#state.opened : undefined;
   }
 
-  /** Why requests for its projects fail, as `StoreUnavailable.reason`; undefined: they do not, as far as this worker knows. */
+  /** Why requests for the cell's projects fail (`StoreUnavailable.reason`). Undefined if no reason is known. */
   get awayReason(): string | undefined {
     if (this.#failure) return this.#failure.reason;
     const { is } = this.#state;
@@ -125,9 +125,9 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Sets whether this worker serves the cell. Call it regularly: each call polls the cell, and opens it or closes it to rest.
-   * `opens`: the cell is opened as soon as this worker serves it, so that the first request need not wait; otherwise only when
-   * there is work.
+   * Sets whether this worker serves the cell. Call it regularly: each call polls the cell, and opens it or closes it to
+   * rest. With `opens`, the cell is opened as soon as this worker serves it, so that the first request need not wait;
+   * otherwise, the cell is opened only when there is work.
    */
   serve(isServed: boolean, { opens = false } = {}): void {
     const isNew = isServed && !this.#isServed;
@@ -139,7 +139,7 @@ export class ServedCell implements CellState {
     });
   }
 
-  /** Does the work of a request. If the cell rests, it is opened. Throws `StoreUnavailable` when it is away. */
+  /** Does the work of a request. If the cell rests, it is opened. Throws `StoreUnavailable` when the cell is away. */
   async use<T>(work: (opened: OpenedCell) => Promise<T>): Promise<T> {
     const release = this.keepOpen();
     try {
@@ -150,8 +150,8 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Keeps the cell open, once it is, until the returned function is called. `onLost`: called if its database is lost before
-   * that.
+   * Keeps the cell open, once it is open, until the returned function is called. If the cell's database is lost before,
+   * `onLost` is called.
    */
   keepOpen(onLost: () => void = () => {}): () => void {
     const user = { onLost };
@@ -162,29 +162,29 @@ export class ServedCell implements CellState {
     };
   }
 
-  /** Opens the cell without a request, because attempts of this worker may have moved there. */
+  /** Opens the cell without a request, because attempts of this worker may have moved to the cell. */
   openForMovedAttempts(): void {
     this.#usedAtMs = this.#nowMs;
     this.#openIfResting();
   }
 
-  /** The directory has assigned these projects to the cell. */
+  /** Adds projects that the directory has assigned to the cell. */
   addProjects(projects: readonly Project[]): void {
     this.#unsavedProjects.add(projects);
     void this.saveProjects();
   }
 
-  /** Resolves when the assigned projects are saved in the cell's store, or it cannot save them now. */
+  /** Resolves when the assigned projects are saved in the cell's store, or the store cannot save them now. */
   async saveProjects(): Promise<void> {
     try {
       if (this.opened) await this.#unsavedProjects.save(this.opened.store);
     } catch (error) {
-      // Requests for its projects fail until the accounts are read again.
+      // Requests for the unsaved projects fail until the accounts are read again.
       if (!(error instanceof StoreUnavailable)) throw error;
     }
   }
 
-  /** As `Engine.quiesce`. The cell is not opened again. */
+  /** Like `Engine.quiesce`. The cell is not opened again. */
   async quiesce(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
     if (this.#state.is === 'away') this.#state.retry.cancel();
@@ -194,7 +194,7 @@ export class ServedCell implements CellState {
     await this.opened?.engine.quiesce(limitMs);
   }
 
-  /** Call it after `quiesce`. */
+  /** Call this after `quiesce`. */
   async close(): Promise<void> {
     if ('done' in this.#state) await this.#state.done;
     if (this.opened) await close(this.opened, 0);
@@ -250,9 +250,7 @@ export class ServedCell implements CellState {
     }
   }
 
-  /**
-   * The database of the cell is lost, so the cell is closed and opened again. Other workers release this worker's claims there.
-   */
+  /** Closes the cell and opens it again, since its database is lost. Other workers release this worker's claims there. */
   #onLost(error: Error): void {
     const { log } = this.#context.first;
     log.error('cell_lost', { cell: this.name, reason: error.message });
@@ -272,8 +270,8 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Opens the cell again after a pause, if this worker still serves it or recently had a request for it. Otherwise its state
-   * becomes unknown, and the next request opens it.
+   * Opens the cell again after a pause, if this worker still serves it or recently had a request for it. Otherwise the
+   * state of the cell becomes unknown, and the next request opens the cell.
    */
   #retryLater(): void {
     if (this.#isClosed) return;
@@ -303,10 +301,10 @@ export class ServedCell implements CellState {
     const dueInMs = await this.#dueInMs(watchCell);
     if (!opened) this.#openIfDue(dueInMs);
     else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#startRest(opened);
-    else this.#usedAtMs = this.#nowMs; // this worker will do what is due soon
+    else this.#usedAtMs = this.#nowMs; // this worker will do the work that is due soon
   }
 
-  /** The time until there is work in the cell; 0: there is work now, or this could not be read. */
+  /** The time until there is work in the cell. 0 if there is work now, or if the time could not be read. */
   async #dueInMs(watchCell: WatchCell): Promise<Millis> {
     try {
       this.#watch ??= watchCell(this.#url());
@@ -314,7 +312,7 @@ export class ServedCell implements CellState {
       if (isNeglected) return 0;
       return this.#context.first.operatorEvents ? Math.min(dueInMs, eventInMs) : dueInMs;
     } catch {
-      return 0; // opening the cell then fails too, and reports it
+      return 0; // opening the cell then fails too, and reports the error
     }
   }
 
@@ -341,7 +339,7 @@ export class ServedCell implements CellState {
     this.#state = { is: 'closing', done: closed };
   }
 
-  /** Polls at once when another worker notifies this one that work is due. */
+  /** Polls at once when another worker notifies this worker that work is due. */
   #listen(): void {
     if (!this.#watch || this.#watch.isListening) return;
     this.#watch.isListening = true;
@@ -355,7 +353,8 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Differs from cell to cell, so that cells that started to rest together, as after a server start, are not opened together.
+   * The longest rest of this cell. Differs from cell to cell, so that cells that started to rest together, as after a
+   * server start, are not opened together.
    */
   get #restMaxMs(): Millis {
     return REST_MAX_MS - (this.#cell.cellId % REST_SPREAD_MINUTES) * MINUTE_MS;

@@ -14,7 +14,7 @@ export class UnsavedProjects {
     }
   }
 
-  /** Resolves when `store` knows all that were added. Throws `StoreUnavailable`. */
+  /** Resolves when `store` knows all added projects. Throws `StoreUnavailable`. */
   save(store: Store): Promise<void> {
     this.#saving ??= this.#saveAll(store).finally(() => {
       this.#saving = undefined;

@@ -1,6 +1,6 @@
 /**
- * Reads and changes the directory, which is in the store of the first cell: the list of cells, and the cell of each project.
- * Each cell also has a row for each of its own projects.
+ * Reads and changes the directory, which is in the store of the first cell: the list of cells, and the cell of each
+ * project. Each cell also has a row for each of its own projects.
  */
 
 import type { Cell, Project } from '../../engine/accounts/store.ts';
@@ -33,11 +33,11 @@ export interface AddCellArgs {
   name: string;
   sealedUrl: string;
   nowMs: number;
-  /** The name that the first cell gets if it was the only one. */
+  /** The new name of the first cell, which has no name while it is the only cell. */
   firstName: string;
 }
 
-/** Returns the cell of this name if there already is one. */
+/** Adds a cell. Returns the existing cell if there already is one with this name. */
 export const addCell = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { name, sealedUrl, nowMs, firstName }: AddCellArgs): Promise<Cell> => {
@@ -65,13 +65,13 @@ export const setCellDraining = write(
   },
 );
 
-/** The id of the cell that this store is; undefined: it was never made a cell. */
+/** The id of the cell that this store is. Undefined if the store was never made a cell. */
 export const readCellId = read(async (queries: Queries): Promise<CellId | undefined> => {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'cell'");
   return row?.next;
 });
 
-/** Makes an unused store a cell. Returns its id, which is another one if the store was a cell before. */
+/** Makes an unused store a cell. Returns the id of the cell, which may differ if the store already was one. */
 export const initializeCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
   const own = await readCellId(tx, {});
   if (own !== undefined) return own;
@@ -81,7 +81,7 @@ export const initializeCell = write(async ({ tx }: WriteContext, { cellId }: { c
   return cellId;
 });
 
-/** The cell of a new project, and the placement of its row in the directory. Default: the cell with the fewest projects. */
+/** The cell of a new project, and its placement in the directory's store. Default: the cell with the fewest projects. */
 export async function cellForNewProject(
   queries: Queries,
   wanted?: CellId,
@@ -99,7 +99,7 @@ async function emptiestCell(queries: Queries): Promise<CellId> {
   return row?.id ?? FIRST_CELL;
 }
 
-/** Adds a project to this cell, unless it is known. Workers may do the same at the same time. */
+/** Adds a project to this cell, unless the cell has it. Several workers may add a project at the same time. */
 export async function adoptProject(tx: Transaction, { projectId, name, createdAtMs }: Project): Promise<void> {
   await tx.run(
     `insert into projects (id, name, signing_current, signing_next, created_at_ms) values (?, ?, '', '', ?)
@@ -109,7 +109,8 @@ export async function adoptProject(tx: Transaction, { projectId, name, createdAt
 }
 
 /**
- * Adds projects to this cell that the directory has assigned to it. Known projects are not changed: they may have moved away.
+ * Adds projects that the directory has assigned to this cell. Projects that the cell knows are not changed: they may have
+ * moved away.
  */
 export const adoptProjects = write(
   async ({ tx }: WriteContext, { projects }: { projects: Project[] }): Promise<void> => {

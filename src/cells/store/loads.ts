@@ -8,7 +8,7 @@ export interface EstimatedLoad {
   /** Messages accepted in the last hour, and in the last day. */
   lastHour: number;
   lastDay: number;
-  /** The average stored size of its latest messages. */
+  /** The average stored size of the project's latest messages. */
   bytesOfMessage: number;
 }
 
@@ -30,7 +30,7 @@ const BYTES = `select cast(coalesce(avg(length(c.header) + coalesce(length(c.bod
   from (select message_key from logs where project_id = ? order by at_ms desc, seq desc limit ?) l
   lookup contents c on (c.key = l.message_key)`;
 
-/** The loads of projects that have accepted messages in the last day, or have unfinished ones. */
+/** The loads of projects that have unfinished messages or have accepted messages in the last day. */
 export async function readLoads(queries: Queries, { nowMs }: { nowMs: Millis }): Promise<EstimatedLoad[]> {
   const [accepted, unfinished] = await Promise.all([
     queries.query<{ project_id: ProjectId; last_day: number; last_hour: number }>(ACCEPTED, [

@@ -22,12 +22,12 @@ export const findMove = directoryRead(
   },
 );
 
-/** Like changes of accounts, changes of moves do not check the placement of the project: they lock its row in the directory. */
+/** Like changes of accounts, changes of moves lock the project's row in the directory, and do not check its placement. */
 const ACCOUNTS_WRITE = { changesAccounts: true };
 
 /**
- * Starts a move. Returns the current move of the project, which may be an earlier one; undefined: the project is in another
- * cell.
+ * Starts a move. Returns the current move of the project, which may be an earlier move. Returns undefined if the project
+ * is in another cell.
  */
 export const startMove = write(
   ACCOUNTS_WRITE,
@@ -48,8 +48,8 @@ export const startMove = write(
 );
 
 /**
- * Renews the lease of `mover`, or takes over one that was last renewed before `expiredBeforeMs`. False: another command has
- * the lease, or the project is not being moved.
+ * Renews the lease of `mover`, or takes over a lease that was last renewed before `expiredBeforeMs`. Returns false if
+ * another command has the lease, or the project is not being moved.
  */
 export const renewMove = write(
   ACCOUNTS_WRITE,
@@ -77,7 +77,8 @@ export const setMovePhase = write(
 );
 
 /**
- * Assigns the project to the new cell. False: the move is not paused by this mover, since another has taken over or cancelled.
+ * Assigns the project to the new cell. Returns false if this mover has not paused the move, because another mover has
+ * taken over or cancelled it.
  */
 export const switchMove = write(
   ACCOUNTS_WRITE,

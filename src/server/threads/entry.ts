@@ -1,4 +1,4 @@
-/** Entry point of a worker's thread. The worker is the same as in a process of its own; the main thread controls it by messages. */
+/** Entry point of a worker's thread. The worker is the same as in its own process; the main thread sends it messages. */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { joinStore, messageOf, openStore } from '../../admin/open-store.ts';
@@ -52,7 +52,7 @@ async function run(port: MessagePort, start: ThreadStart): Promise<void> {
       await store.close();
       others.close();
       send({ kind: 'stopped' });
-      port.close(); // this ends the thread
+      port.close(); // a closed port ends the thread
     };
     port.on('message', (message: WorkerCommand) => {
       if (message.kind === 'changeKnown') changes.settle(message.id, message);
@@ -95,7 +95,7 @@ async function handleMessage(
   }
 }
 
-/** Reports errors that the operator can fix to the main thread. Any other error ends the thread, and with it the process. */
+/** Reports errors that the operator can fix to the main thread. Any other error ends the thread and the process. */
 async function reportRefusal(send: (message: WorkerMessage) => void, work: () => Promise<void>): Promise<void> {
   try {
     await work();

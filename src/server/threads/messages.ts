@@ -14,7 +14,7 @@ export interface ThreadStart {
   /** The first thread also does the work that is needed once per process. */
   rank: 'first' | 'other';
   others: WorkerPorts;
-  /** Ports to the embedded database of the process. Absent: the worker opens a store of its own. */
+  /** Ports to the embedded database of the process. If absent, the worker opens a store of its own. */
   database?: DatabasePorts;
 }
 
@@ -22,7 +22,7 @@ export type WorkerCommand =
   | { kind: 'listen'; port: number }
   /** Tokens or signing keys have changed in the store. The reply is `refreshed`. */
   | { kind: 'refreshAccounts'; id: number }
-  /** The reply to `accountsChanged`: all other workers have read the change, or failed to. */
+  /** The reply to `accountsChanged`: all other workers have read the change, or could not read it. */
   | { kind: 'changeKnown'; id: number; failure?: string }
   /** The reply is `metrics`. */
   | { kind: 'readMetrics'; id: number }
@@ -45,5 +45,5 @@ export type WorkerMessage =
     }
   /** The store of the worker can no longer be trusted. */
   | { kind: 'fatal'; reason: string }
-  /** The last message. */
+  /** The last message of the thread. */
   | { kind: 'stopped' };

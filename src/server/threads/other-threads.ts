@@ -1,13 +1,13 @@
-/** Forwards checkpoints to the worker that makes their call. Each pair of workers of a process has a port for this. */
+/** Forwards checkpoints to the worker that makes the call. A port connects each pair of workers of a process. */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { CheckpointHandler, CheckpointRequest, OtherWorkers } from '../../api/edge/other-workers.ts';
 import type { ApiResponse } from '../../api/response.ts';
 import { PendingCalls } from './pending-calls.ts';
 
-/** The ports from one worker to the others. */
+/** The ports from one worker to the other workers. */
 export interface WorkerPorts {
   own: number;
-  /** By the number of the other worker. */
+  /** The ports by the number of the other worker. */
   ports: ReadonlyMap<number, MessagePort>;
 }
 
@@ -15,7 +15,7 @@ type Message =
   | { kind: 'request'; id: number; checkpoint: CheckpointRequest }
   /** The client that sent the checkpoint has disconnected. */
   | { kind: 'disconnected'; id: number }
-  /** The response. Without `value`: the worker makes no such call. */
+  /** The response. The value is absent if the worker makes no such call. */
   | { kind: 'response'; id: number; value?: ApiResponse };
 
 interface OtherWorker {
@@ -23,7 +23,7 @@ interface OtherWorker {
   calls: PendingCalls<ApiResponse>;
 }
 
-/** Creates the ports that connect each of `count` workers with each other one. */
+/** Creates the ports that connect each of `count` workers with every other worker. */
 export function connectAll(count: number): WorkerPorts[] {
   const all = Array.from({ length: count }, (_, own) => ({ own, ports: new Map<number, MessagePort>() }));
   for (const one of all) {
@@ -46,8 +46,8 @@ export class OtherThreads implements OtherWorkers {
   }
 
   /**
-   * Has no timeout: a thread that does not respond hangs or waits for the store, and a direct HTTP request to it would wait too.
-   * If this worker saved the checkpoint instead, the other one might report the same checkpoint as `lost`.
+   * Has no timeout: a thread that does not respond hangs or waits for the store, and a direct HTTP request to it would
+   * wait too. If this worker saved the checkpoint instead, the other worker might report the same checkpoint as `lost`.
    */
   async forward(
     worker: number,

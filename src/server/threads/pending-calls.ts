@@ -4,7 +4,7 @@ export class PendingCalls<Value = void> {
   #lastId = 0;
 
   /**
-   * Calls `send` with a new id. Resolves to the value, or rejects with the failure, that `settle` is called with for this id.
+   * Calls `send` with a new id. Resolves to the value, or rejects with the failure, that `settle` receives with this id.
    * Resolves to undefined on `settleAll`.
    */
   call(send: (id: number) => void): Promise<Value | undefined> {

@@ -20,7 +20,7 @@ export interface WorkerThreadListeners {
   log: EventLog;
   /** Called when the thread has ended unexpectedly, or can no longer trust its store. The process must end. */
   onFatal: (error: Error) => void;
-  /** Called when the thread has changed tokens or signing keys. Must resolve when all other threads know them. */
+  /** Called when the thread has changed tokens or signing keys. Must resolve when all other threads know the changes. */
   onAccountsChanged: (thread: WorkerThread) => Promise<void>;
 }
 
@@ -80,7 +80,7 @@ export class WorkerThread {
     await this.#refreshes.call((id) => this.#send({ kind: 'refreshAccounts', id }));
   }
 
-  /** The metrics of the thread's worker; empty when it has ended. Throws when the worker cannot read them. */
+  /** The metrics of the thread's worker; empty if the thread has ended. Throws when they cannot be read. */
   async readMetrics(): Promise<Reading> {
     if (this.#hasEnded) return [];
     return (await this.#readings.call((id) => this.#send({ kind: 'readMetrics', id }))) ?? [];

@@ -16,7 +16,7 @@ export class WorkerThreads {
     this.#threads = threads;
   }
 
-  /** Resolves when all workers deliver; none listens yet. Throws `CannotStart`, after it has stopped all threads. */
+  /** Resolves when all workers deliver; none listens yet. If one fails, stops all threads and throws `CannotStart`. */
   static async start(context: ServerContext): Promise<WorkerThreads> {
     const { config, credentials, store, log, onFatal } = context;
     const { encryptionKey } = context.sealer;

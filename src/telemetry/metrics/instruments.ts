@@ -1,11 +1,12 @@
 /**
- * The counters, gauges and histograms of one worker, as plain numbers. Every message increments nine, and the client library
- * takes fifteen times as long per increment. The library only combines the workers and formats the text (exposition.ts).
+ * The counters, gauges and histograms of one worker, as plain numbers. Every message increments nine of them, and the
+ * client library takes fifteen times as long per increment. The library only combines the workers' values and formats the
+ * text (exposition.ts).
  */
 import type { Count } from '../../engine/minutes/counts.ts';
 import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
 
-/** One metric of one worker at one moment: plain data that can be posted to another thread, in the format of the library. */
+/** One metric of one worker at one moment: plain data that can be posted to another thread, in the library's format. */
 export interface MetricReading {
   name: MetricName;
   help: string;
@@ -21,7 +22,7 @@ export type Reading = readonly MetricReading[];
 
 interface Distribution {
   readonly bounds: readonly number[];
-  /** By bucket; the last bucket has no upper bound. */
+  /** The count of each bucket; the last bucket has no upper bound. */
   readonly counts: number[];
   sum: number;
 }
@@ -30,12 +31,12 @@ interface Distribution {
 const UNLABELLED = '';
 
 export class Instruments {
-  /** Values of counters and gauges by label. A gauge has none before it is set, or if only another worker sets it. */
+  /** Values of counters and gauges by label. A gauge has no value until this worker has set it. */
   readonly #numbers = new Map<MetricName, Map<string, number>>();
-  /** Values of gauges whose label values are names. */
+  /** Values of gauges whose labels are names, such as names of projects. */
   readonly #samples = new Map<MetricName, MetricValues>();
   readonly #distributions = new Map<MetricName, Distribution>();
-  /** The counter that each event increments, and the label value. */
+  /** The counter that each event increments, with the label of the incremented value. */
   readonly #countersOf = new Map<Count, { numbers: Map<string, number>; label: string }>();
 
   constructor() {
@@ -73,7 +74,7 @@ export class Instruments {
     this.#numbersOf(name).set(label ?? UNLABELLED, value);
   }
 
-  /** Sets all values of a gauge whose label values are names. */
+  /** Sets all values of a gauge whose labels are names. */
   setAll(name: NameOf<'gauge'>, samples: MetricValues): void {
     this.#samples.set(name, samples);
   }
@@ -112,7 +113,7 @@ export class Instruments {
   }
 }
 
-/** Buckets are cumulative: each includes the counts of the buckets before it. */
+/** Returns cumulative buckets: each bucket includes the counts of the buckets before it. */
 function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): MetricValues {
   let cumulative = 0;
   const buckets = counts.map((count, index) => {

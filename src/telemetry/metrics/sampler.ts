@@ -1,6 +1,6 @@
 /**
- * Samples the metrics that only the stores know, such as backlogs. It reads a store only during a scrape, so that an idle server
- * reads nothing (P12), and at most every few seconds, so that frequent scrapes cost the store little.
+ * Samples the metrics that only the stores know, such as backlogs. Reads a store only during a scrape, so that an idle
+ * server reads nothing (P12), and at most every few seconds, so that frequent scrapes cost the store little.
  */
 import type { CellState } from '../../engine/commands.ts';
 import type { Totals } from '../../engine/lists/unfinished.ts';
@@ -9,29 +9,29 @@ import type { Millis } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 
-/** Minimum interval of samples. Shorter than the usual scrape intervals of Prometheus, so that each scrape has new values. */
+/** Minimum interval of samples, shorter than Prometheus's usual scrape intervals, so that each scrape has new values. */
 const INTERVAL_MS_MIN = 4_000;
 
-/** The interval grows by this for each cell, so that many cells cost no more than a few. */
+/** Each cell adds this to the interval, so that many cells cost no more than a few cells. */
 const INTERVAL_MS_PER_CELL = 1_000;
 
-/** Maximum interval, and the interval of resting cells: a worker that changes rows there has the cell open, and samples it. */
+/** Maximum interval, and the interval of resting cells: a worker that changes a cell opens it, and then samples it. */
 const INTERVAL_MS_MAX = 60_000;
 
-/** Timeout of a store. After it, the latest sample is reported with its age. */
+/** Timeout of a store. After this timeout, the latest sample is reported with its age. */
 const TIMEOUT_MS = 1_000;
 
 /** Maximum concurrent samples: cells share the connections to their server with all other work. */
 const SAMPLES_AT_ONCE = 4;
 
-/** A store to sample: the only one, or the store of a cell. */
+/** A store to sample: the only store, or the store of a cell. */
 export type SampledStore = Pick<CellState, 'state' | 'readTotals'> & { readonly name?: string };
 
 export interface Sample {
-  /** Absent: there is only one store. */
+  /** Absent if there is only one store. */
   cell?: string;
   totals: Totals;
-  /** On the clock of `elapsedMs`. */
+  /** The time of the sample, on the clock of `elapsedMs`. */
   takenAtMs: Millis;
 }
 
@@ -51,12 +51,12 @@ export class Sampler {
     return [...this.#stores.values()].flatMap(({ latest }) => latest ?? []);
   }
 
-  /** Whether the last sample of the store failed, or takes too long. */
+  /** Whether the last sample of the store failed or is taking too long. */
   isAway(name: string): boolean {
     return this.#stores.get(name)?.isAway === true;
   }
 
-  /** Replaces outdated samples. Resolves when they are taken, or after the timeout. */
+  /** Replaces outdated samples. Resolves when the new samples are taken, or after the timeout. */
   async refresh(): Promise<void> {
     const earlier = this.#stores;
     const sources = this.#sources();
@@ -67,7 +67,7 @@ export class Sampler {
     await withTimeLimit(this.#clock, TIMEOUT_MS, this.#refreshing);
   }
 
-  /** Samples a few stores at a time. A slow store delays the next one only until the timeout, and finishes in the background. */
+  /** Samples a few stores at a time. A store that exceeds the timeout finishes in the background. */
   async #refreshAll(sources: readonly SampledStore[]): Promise<void> {
     const remaining = [...sources];
     const intervalMs = Math.min(INTERVAL_MS_MAX, Math.max(INTERVAL_MS_MIN, sources.length * INTERVAL_MS_PER_CELL));
@@ -102,7 +102,7 @@ class StoreSampler {
     );
   }
 
-  /** Takes a sample if the latest is outdated. Does nothing while an earlier sample is still pending. */
+  /** Takes a sample if the latest sample is outdated. Does nothing while an earlier sample is still pending. */
   async refresh(source: SampledStore, intervalMs: Millis): Promise<void> {
     if (this.#startedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
     const takenAtMs = this.#clock.elapsedMs;

@@ -39,7 +39,7 @@ export class WorkerMetrics implements Metrics {
     this.#loopDelay.enable();
   }
 
-  /** From now on the gauges read from `watched`. */
+  /** The gauges read from `watched` from now on. */
   setSources(watched: GaugeSources): void {
     this.#gaugeSources = watched;
     this.#sampler = new Sampler(() => storesToSample(watched), watched.clock);
@@ -78,7 +78,7 @@ export class WorkerMetrics implements Metrics {
     this.#instruments.count('waypost_claims_lost_total');
   }
 
-  /** For `Batching.watch`: a batch of `commands` starts. The store calls the returned function when the batch is committed. */
+  /** For `Batching.watch`, when a batch of `commands` starts. The store calls the returned function after the commit. */
   readonly watchBatches = (commands: number): (() => void) => {
     const startedAtMs = this.#machine.elapsedMs;
     this.#instruments.observe('waypost_commit_batch_commands', commands);
@@ -95,7 +95,7 @@ export class WorkerMetrics implements Metrics {
 
   #setGauges(): void {
     const instruments = this.#instruments;
-    // The histogram measures the time between two ticks of its timer, not the delay of a tick.
+    // The histogram contains the times between two ticks of its timer, which include the timer's interval.
     const delayMs = Math.max(0, this.#loopDelay.max / 1e6 - LOOP_DELAY_RESOLUTION_MS);
     this.#loopDelay.reset();
     instruments.set('waypost_event_loop_delay_max_seconds', delayMs / 1_000);
@@ -152,8 +152,8 @@ export class WorkerMetrics implements Metrics {
 }
 
 /**
- * The stores that this worker samples. If each worker serves all cells, only the first worker of the process samples them.
- * Otherwise every worker samples the cells that it serves.
+ * The stores that this worker samples. If each worker serves all cells, only the first worker of the process samples
+ * them. Otherwise every worker samples the cells that it serves.
  */
 function storesToSample({ engine, workers }: GaugeSources): SampledStore[] {
   const isFirst = workers !== undefined;

@@ -13,7 +13,7 @@ export interface CollectorOptions {
   tls: { ca?: Buffer | undefined; cert?: Buffer | undefined; key?: Buffer | undefined };
 }
 
-/** Requests are already encoded, so that the memory of queued spans is counted exactly. */
+/** Requests are already encoded, so that the memory of queued spans can be counted exactly. */
 const ENCODED = { ...ProtobufTraceSerializer, serializeRequest: (body: Uint8Array) => body };
 const UNCOUNTED = { name: 'span', countItems: () => 0 } as const;
 
@@ -31,7 +31,7 @@ export class Collector {
     this.#exporter = createOtlpHttpExportDelegate(options, ENCODED, 'otlp_http_span_exporter', UNCOUNTED, undefined);
   }
 
-  /** Resolves to the reason of a failure, or to undefined on success. Never rejects. Call it again only after it has resolved. */
+  /** Resolves to the reason of a failure, or to undefined. Never rejects. Must not be called while a call is pending. */
   send(body: Uint8Array): Promise<string | undefined> {
     const sent = new Promise<string | undefined>((resolve) => {
       this.#exporter.export(body, ({ code, error }) => resolve(code === 0 ? undefined : reasonOf(error)));
@@ -39,7 +39,7 @@ export class Collector {
     return Promise.race([sent, this.#closed.promise]);
   }
 
-  /** Fails the request in progress at once. The exporter aborts it later, by its own timeout. */
+  /** Fails the request in progress at once. The exporter aborts the request later, by its own timeout. */
   close(): void {
     this.#closed.resolve('the collector did not respond before the shutdown');
   }

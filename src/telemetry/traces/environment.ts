@@ -1,4 +1,4 @@
-/** Reads OpenTelemetry's standard variables: the options of the collector, and the resource. Variables for traces take precedence. */
+/** Reads OpenTelemetry's variables: the collector's options and the resource. Variables for traces take precedence. */
 import { readFileSync } from 'node:fs';
 import type { CollectorOptions } from './collector.ts';
 import type { Attributes } from './spans.ts';

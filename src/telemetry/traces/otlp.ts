@@ -1,4 +1,4 @@
-/** Converts spans to OpenTelemetry's types, and encodes them as a request to a collector (`ExportTraceServiceRequest`). */
+/** Converts spans to OpenTelemetry's types, and encodes a request to a collector (`ExportTraceServiceRequest`). */
 import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
 import type { Attributes, Span } from './spans.ts';
 
@@ -6,7 +6,7 @@ type ReadableSpan = Parameters<typeof ProtobufTraceSerializer.serializeRequest>[
 type Time = ReadableSpan['startTime'];
 type Shared = Pick<ReadableSpan, 'resource' | 'instrumentationScope'>;
 
-/** Spans that are encoded at a time, in 0.4 ms: a whole request at once would block the event loop. */
+/** Spans that are encoded at a time, in 0.4 ms: encoding a whole request at once would block the event loop. */
 const CHUNK_SPANS = 64;
 
 /** `SpanKind` and `SpanStatusCode` of OpenTelemetry. */
@@ -32,7 +32,7 @@ export class SpanRequest {
   readonly #shared: Shared;
   /** Spans that are not encoded yet. */
   #spans: ReadableSpan[] = [];
-  /** Each chunk is a complete request: concatenated protobuf messages merge. */
+  /** The encoded spans. Each chunk is a complete request: concatenated protobuf messages merge. */
   #chunks: Uint8Array[] = [];
   #count = 0;
   #bytes = 0;

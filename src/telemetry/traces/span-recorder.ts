@@ -1,7 +1,7 @@
 /**
- * Buffers spans and sends them to a collector. Spans are queued as a few large encoded requests, so that their memory is
- * counted exactly. A slow or unreachable collector delays no message: the queue is limited, and further spans are dropped and
- * counted.
+ * Buffers spans and sends them to a collector. Spans are queued as a few large encoded requests, so that the memory of
+ * spans is counted exactly. A slow or unreachable collector delays no message: the queue is limited, and spans that do
+ * not fit are dropped and counted.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun, Machine, Observer, Timer } from '../../engine/ports.ts';
@@ -19,7 +19,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
 const REPORT_INTERVAL_MS = 1_000;
 
 interface Collector {
-  /** Resolves to the reason of a failure; to undefined if the collector has received the request. */
+  /** Resolves to the reason of a failure, or to undefined if the collector has received the request. */
   send(body: Uint8Array): Promise<string | undefined>;
   /** Fails the request in progress at once. */
   close(): void;
@@ -31,7 +31,7 @@ export class SpanRecorder implements Observer {
   readonly #onDropped: (reason: string, total: number) => void;
   readonly #counts = { exported: 0, dropped: 0 };
   readonly #current: SpanRequest;
-  /** Queued requests; the first is being sent. */
+  /** The queued requests. The first request is being sent. */
   readonly #queue: { count: number; body: Uint8Array }[] = [];
   #queueBytes = 0;
   #sending: Promise<void> | undefined;
@@ -42,7 +42,7 @@ export class SpanRecorder implements Observer {
 
   /**
    * `machine` provides real time: spans are sent in real time even if messages follow another clock. `onDropped` reports
-   * further dropped spans, with the `total` since the start.
+   * newly dropped spans, with the `total` since the start.
    */
   constructor(
     sender: Sender,

@@ -1,7 +1,8 @@
 /**
- * Builds the spans of messages, attempts and runs. Their times come from the store or the observer's events, and their ids are
- * derived from the ids of the message or run (`engine/spans.ts`). Attributes follow OpenTelemetry's conventions for messaging
- * and HTTP where these have a name. As in the log, only the host of a URL is recorded.
+ * Builds the spans of messages, attempts and runs. The times of spans come from the store or the observer's events, and
+ * the ids are derived from the ids of the message or run (`engine/spans.ts`). Attributes follow OpenTelemetry's
+ * conventions for messaging and HTTP where the conventions have a name. As in the log, only the host of a URL is
+ * recorded.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun } from '../../engine/ports.ts';
@@ -19,11 +20,11 @@ export interface Span extends SpanIds {
   startMs: Millis;
   endMs: Millis;
   attributes: Attributes;
-  /** The reason of the failure. Absent: the operation succeeded. */
+  /** The reason of the failure. Absent if the operation succeeded. */
   error?: string;
 }
 
-/** Shorter waits get no span: they are mostly the wait for a commit, which the publish span includes. */
+/** A shorter wait gets no span: most of it is the wait for a commit, which the publish span includes. */
 const WAIT_MS_MIN = 100;
 
 /** The publish of a message or callback outside of runs, from its creation to its commit. */
@@ -51,7 +52,7 @@ export function publishSpan({ message, isFollowUp }: NewMessage, atMs: Millis): 
   };
 }
 
-/** The attempt, and before it the wait of a first attempt that started late. */
+/** The span of an attempt, after a span of the wait if a first attempt started late. */
 export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): Span[] {
   const { message, retried, durationMs = 0 } = claimed;
   const ids = outcome.kind === 'interrupted' ? undefined : spanOfAttempt(claimed); // an interrupted attempt is repeated
@@ -140,7 +141,7 @@ export function waitForEventSpan(record: Message, by: 'event' | 'deadline', atMs
   };
 }
 
-/** The span of a step, from the publish of its message until that was delivered or died. */
+/** The span of a step, from the publish of the step's message until the message was delivered or died. */
 function stepSpan(message: Message, { deadLetter, ending }: Change, atMs: Millis): Span | undefined {
   const { run } = message.settings;
   const ids = spanOfMessage(message);
@@ -170,7 +171,7 @@ function messageAttributes({ id, settings: { run, labels } }: Message): Attribut
   };
 }
 
-/** The class of a failure; undefined for a success. */
+/** The class of a failure. Undefined if the attempt did not fail. */
 function failureOf(outcome: Outcome): string | undefined {
   if (outcome.kind === 'responded') return isSuccess(outcome.status) ? undefined : String(outcome.status);
   return outcome.kind === 'unreachable' ? outcome.reason : undefined;

@@ -6,17 +6,17 @@ export interface PostgresContext {
   url: string;
   /** Maximum number of open connections. */
   connectionsMax: number;
-  /** Timeout of a statement and of a connection attempt. After it they count as failed, whatever the server did. */
+  /** Timeout of a statement and of a connection attempt. Both then count as failed, even if the server completed them. */
   timeoutMs: number;
   /** Whether to use prepared statements. False behind a pooler in transaction mode that does not support them. */
   prepares: boolean;
   clock: Clock;
   /**
    * The server ends a transaction that receives no statement for this long: this process may be stopped or cut off while
-   * others wait for its locks. If this process continues, it retries the transaction. Default: `timeoutMs`.
+   * other processes wait for its locks. If it continues, it retries the transaction. Default: `timeoutMs`.
    */
   idleMs?: number;
-  /** Default: the server's clock. Tests that control the time pass their own. */
+  /** Returns the current time. Default: the server's clock. Tests that control the time pass their own clock. */
   nowMs?: () => number;
 }
 

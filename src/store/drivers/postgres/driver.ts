@@ -26,9 +26,9 @@ import { PostgresTransaction } from './transaction.ts';
 
 interface StartedTransaction {
   session: Session;
-  /** Undefined: its outcome cannot be queried later. */
+  /** Undefined if the outcome of the transaction cannot be queried later. */
   name: TransactionName | undefined;
-  /** On the clock of `elapsedMs`: the callers must have a result by then. */
+  /** The time by which the callers must have a result, on the clock of `elapsedMs`. */
   deadlineMs: number;
 }
 
@@ -42,7 +42,8 @@ const DIALECT: SqlDialect = {
   appendOnly: APPEND_ONLY,
   logPartitions: LOG_PARTITIONS,
   unpartitionedLogs: { logs: 'logs_default', details: 'log_details_default' },
-  // In the schema where the table would be created. The search path of a transaction has one schema (session.ts).
+  // Looks in the schema in which the table would be created. The search path of a transaction has one schema
+  // (session.ts).
   isStore: "select 1 as found where to_regclass(quote_ident(current_schema()) || '.migrations') is not null",
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
@@ -62,8 +63,8 @@ const SHOW_NODE_WARNINGS = "select set_config('client_min_messages', 'debug1', t
 const SUCCESS = '00000';
 
 /**
- * A prepared statement caches its plan. A plan made while a table was empty may be bad after a burst has filled it. So
- * each connection discards its plans at this interval, which costs it a few milliseconds.
+ * A prepared statement caches its plan. A plan made while a table was empty may be bad after a burst has filled the
+ * table. So each connection discards its plans at this interval, which takes a few milliseconds.
  */
 const PLAN_LIFETIME_MS = 30_000;
 
@@ -99,7 +100,7 @@ export class PostgresDriver implements Driver {
       try {
         return await this.#tryTransaction(work, options);
       } catch (error) {
-        // Nothing was written, and the transaction that won has ended, so this one can run again.
+        // Nothing was written, and the transaction that won has ended, so the loser can run again.
         if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
       }
     }
@@ -190,7 +191,7 @@ export class PostgresDriver implements Driver {
     const plannedAtMs = times.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLAN_LIFETIME_MS) return;
     times.set(client, nowMs);
-    // Nothing awaits this. If it fails, the statements after it fail too.
+    // Nothing awaits the result. If the discard fails, the statements after it fail too.
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
@@ -210,7 +211,7 @@ export class PostgresDriver implements Driver {
       const starting = tx.trackBegin(this.#sendAll(client, BEGIN, session.begin, values));
       result = await awaitBoth(
         starting,
-        work(tx).finally(() => tx.hasStarted || tx.flush()), // once the begin is confirmed, writes are sent with the commit
+        work(tx).finally(() => tx.hasStarted || tx.flush()), // once `begin` is confirmed, writes are sent with the commit
       );
       started = await starting;
     } catch (error) {
@@ -238,7 +239,7 @@ export class PostgresDriver implements Driver {
       const idleTimeout = this.#idleTimeoutOf(client);
       client.release(true);
       if (idleTimeout !== undefined) throw idleTimeout;
-      // Citus may fail after the node that has the rows has committed.
+      // Citus may report a failure after the node of the rows has committed.
       if (isReportedFailure(error) && !isRouted) throw error;
       return this.#resolveOutcome(started, error);
     }
@@ -250,7 +251,7 @@ export class PostgresDriver implements Driver {
     if (response.warning !== undefined) return this.#resolveOutcome(started, response.warning);
   }
 
-  /** The error with which the server ended an idle transaction. A commit that was sent after it had no effect. */
+  /** The error with which the server ended an idle transaction. A commit sent after this error had no effect. */
   #idleTimeoutOf(client: PoolClient): Error | undefined {
     const error = this.#connections.errorOf(client);
     return isIdleTimeout(error) ? error : undefined;
@@ -273,8 +274,8 @@ export class PostgresDriver implements Driver {
   }
 
   /**
-   * `committed` only once the commit is durable. Undefined: in progress or unknown. `forgotten`: the server was restarted or
-   * replaced, and does not know the transaction.
+   * Returns `committed` only once the commit is durable, and `forgotten` if the server was restarted or replaced, and
+   * does not know the transaction. Returns undefined if the transaction is in progress or its state is unknown.
    */
   async #statusOf({ statusQuery, isRouted }: Session, { xid, server }: TransactionName): Promise<string | undefined> {
     try {
@@ -298,7 +299,7 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Releases a connection after a failure. It returns to the pool if a rollback succeeds, and is closed otherwise. */
+  /** Releases a connection after a failure. It returns to the pool if a rollback succeeds; otherwise it is closed. */
   async #releaseAfterFailure(client: PoolClient, error: unknown): Promise<void> {
     if (isServerFailure(error)) {
       client.release(true);
@@ -318,8 +319,8 @@ export class PostgresDriver implements Driver {
 }
 
 /**
- * Whether the server failed, rather than the statement. Its connections are then closed: it may be shutting down or have
- * become a standby, and a new connection may reach the new primary.
+ * Whether the server failed, rather than the statement. The connections to this server are then closed: the server may be
+ * shutting down or have become a standby, and a new connection may reach the new primary.
  */
 function isServerFailure(error: unknown): boolean {
   const classified = classify(error);
@@ -329,13 +330,13 @@ function isServerFailure(error: unknown): boolean {
 interface CommitResult {
   /** The command tag of the server's response: `COMMIT` or `ROLLBACK`. */
   tag: string;
-  /** Present if the commit is only on the server's disk: an operator cancelled its wait for a synchronous standby. */
+  /** Present if the commit is only on the server's disk: an operator cancelled the wait for a synchronous standby. */
   warning: Error | undefined;
 }
 
 async function commitOn(client: PoolClient): Promise<CommitResult> {
   let warning: Error | undefined;
-  // The code tells a warning from an informational message. The severity is localized, so it cannot.
+  // The code tells a warning from an informational message. The severity cannot, because it is localized.
   const onNotice = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
     if (code !== SUCCESS) warning = new Error(message);
   };

@@ -1,4 +1,4 @@
-/** Maps errors of the client library and SQLSTATEs of the server to the store's errors, by their meaning for the caller. */
+/** Maps errors of the client library and SQLSTATEs of the server to the store's errors, by meaning for the caller. */
 import pg from 'pg';
 import { StoreFull, StoreUnavailable } from '../../../engine/store-errors.ts';
 import { LockNotFree, StatementRefused, StoreFatal } from '../../driver.ts';
@@ -6,14 +6,14 @@ import { LockNotFree, StatementRefused, StoreFatal } from '../../driver.ts';
 // Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.
 /** idle_in_transaction_session_timeout: the server has closed the connection. */
 const IDLE_TIMEOUT = '25P03';
-// Serialization failure, deadlock, unique violation (another transaction inserted the row after this one looked for it),
-// idle transaction.
+// Serialization failure, deadlock, unique violation (another transaction inserted the row after this transaction looked
+// for it), idle transaction.
 const CONFLICTS = new Set(['40001', '40P01', '23505', IDLE_TIMEOUT]);
 const DISK_FULL = '53100';
 /** A lock was not free in time. */
 const LOCK_NOT_AVAILABLE = '55P03';
 /**
- * Defects of this program, which a correct program never causes. All other codes count as failures of the database, which
+ * Classes of errors that only a defect of this program causes. All other codes count as failures of the database, which
  * may be damaged, locked, moved or configured in ways that no list covers.
  */
 const DEFECT_CLASSES = new Set([
@@ -35,7 +35,7 @@ const DEFECTS = new Set([
   '42P09',
   '42P18',
 ]);
-/** In a class of defects, but caused by the encoding of the database. */
+/** A code in a class of defects, but caused by the encoding of the database. */
 const ENCODING_MISMATCH = '22P05';
 
 /** Explanations for the operator, in the log and at `/readyz`. Other errors show only their code. */
@@ -68,7 +68,7 @@ const OUTAGE_CLASSES = new Set([
   '58', // the operating system
 ]);
 
-// A pooler switched connections: a prepared statement is missing on this one, or exists already.
+// A pooler switched connections: the new connection does not have a prepared statement, or already has it.
 const PREPARED_STATEMENT_CONFLICTS = new Set(['26000', '42P05']);
 
 /** The SQLSTATE of `error`; undefined when the error did not come from the server. */
@@ -106,7 +106,7 @@ export function classify(error: unknown): unknown {
   const state = sqlStateOf(error);
   const options = { cause: error, detail: detailOf(error) };
   if (state === undefined) {
-    // Errors of the client library itself concern the connection; the others are defects of this program.
+    // Errors of the client library itself concern the connection; all other errors are defects of this program.
     return isConnectionError(error) ? new StoreUnavailable('the database cannot be reached', options) : error;
   }
   if (isDefect(state)) return error;

@@ -2,8 +2,8 @@
 import type { Queries } from '../../driver.ts';
 
 /**
- * The number of workers whose last heartbeat, by the database's clock, is not older than their timeout. It is 0 in a
- * database without the table.
+ * Counts the workers whose last heartbeat, by the database's clock, is not older than their timeout. Returns 0 for a
+ * database without the table `workers`.
  */
 export async function countLiveWorkers(queries: Queries): Promise<number> {
   const [table] = await queries.query<{ isThere: number }>(`select to_regclass('workers') is not null as "isThere"`);

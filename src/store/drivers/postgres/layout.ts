@@ -3,10 +3,10 @@
 /**
  * For tables whose rows change all the time. Each page keeps free space for new versions of its rows, which then need no
  * new index entry unless an indexed column changes (HOT updates). Vacuum starts long before dead rows slow reads down: by
- * default it would wait until a fifth of the table is dead, and a queue whose reads skip dead rows would fill faster than it
- * drains. Each vacuum cleans the indexes, however few entries are dead, because reads start at the end where rows are
- * removed. Vacuum truncates an empty file, as by default. After a burst, the planner then estimates the number of rows from
- * the size of the file; otherwise it would still expect none.
+ * default vacuum would wait until a fifth of the table is dead, and a queue whose reads skip dead rows would fill faster
+ * than it drains. Each vacuum cleans the indexes, however few entries are dead, because reads start at the end where rows
+ * are removed. Vacuum truncates an empty file, as by default. After a burst, the planner then estimates the number of
+ * rows from the size of the file; otherwise the planner would still expect no rows.
  */
 export const HOT = withSettings({
   fillfactor: 70,
@@ -19,8 +19,8 @@ export const HOT = withSettings({
 
 /**
  * For tables whose rows never change. With logs of two weeks, a daily retention round removes about a fourteenth of the
- * rows. Vacuum must free that space before the next round, in the table of the bodies (TOAST) too. Vacuums after inserts
- * alone run no more often than by default: they serve index-only scans, which this store does not use.
+ * rows. Vacuum must free the space of these rows before the next round, also in the table of the bodies (TOAST). Vacuums
+ * after inserts alone run no more often than by default: they serve index-only scans, which this store does not use.
  */
 export const APPEND_ONLY = withSettings({
   autovacuum_vacuum_scale_factor: 0.03,
@@ -29,9 +29,9 @@ export const APPEND_ONLY = withSettings({
 });
 
 /**
- * The logs have one partition per day (log-partitions.ts). Entries without a partition for their day, as after a clock jump,
- * go to the default partition. `log_expiry` has one row. The worker that has locked this row maintains the partitions. Its
- * columns are the position of the last entry that was read of the day that is being dropped.
+ * The logs have one partition per day (log-partitions.ts). Entries without a partition for their day, as after a clock
+ * jump, go to the default partition. `log_expiry` has one row. The worker that has locked this row maintains the
+ * partitions. The row contains a position: the last entry that was read in the day that is being dropped.
  */
 export const LOG_PARTITIONS = {
   partitioned: ' partition by range (at_ms)',

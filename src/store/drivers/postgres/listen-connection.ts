@@ -8,7 +8,7 @@ import type { PostgresContext } from './context.ts';
 
 export interface Listener {
   onNotification(payload: string): void;
-  /** Called whenever listening starts, also after a reconnect. Notifications sent before may be lost. */
+  /** Called whenever listening starts, also after a reconnect. Earlier notifications may be lost. */
   onGap(): void;
 }
 
@@ -41,7 +41,7 @@ export class ListenConnection {
     this.#listeners.delete(channel);
     const client = this.#client;
     if (this.#listeners.size > 0) {
-      // Nothing awaits this. Later notifications of the channel have no listener.
+      // Nothing awaits the result: if it fails, later notifications of the channel have no listener.
       if (this.#isConnected) void client?.query(`unlisten ${channel}`).catch(() => {});
       return;
     }
@@ -74,7 +74,7 @@ export class ListenConnection {
     }
   }
 
-  /** Returns false if it fails, as on a standby. It then closes the connection; the next one listens to all channels. */
+  /** On failure, as on a standby, returns false and closes the connection. The next one listens to all channels. */
   async #listen(client: pg.Client, channels: readonly string[]): Promise<boolean> {
     try {
       for (const channel of channels) await client.query(`listen ${channel}`);

@@ -2,13 +2,14 @@
  * Drops old logs in PostgreSQL by whole days, without deleting rows.
  *
  * `logs` and `log_details` have a partition for each day (UTC), created some days ahead. A day past its retention is
- * detached: from then on no query sees it. Entries of several days, unfinished messages and dead messages may share one
- * content. So a worker reads the detached table once, in chunks, deletes the contents that nothing else refers to, and then
- * drops the table. Each step is one transaction, and its result determines the next step. So any worker can continue after
- * another one crashed.
+ * detached: from then on no query sees its entries. Entries of several days, unfinished messages and dead messages may
+ * share one content. So a worker reads the detached table once, in chunks, deletes the contents that nothing else refers
+ * to, and then drops the table. Each step is one transaction, whose result determines the next step. So any worker can
+ * continue after another worker has crashed.
  *
- * Partitions may be created late: entries without one go to the default partition, whose rows are deleted one by one as on
- * SQLite (operations/retention.ts). All entries go there when logs are kept for less than a day.
+ * Partitions may be created late: entries without a partition go to the default partition, whose rows are deleted one by
+ * one as on SQLite (operations/retention.ts). When logs are kept for less than a day, all entries go to the default
+ * partition.
  */
 import type { Millis } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -25,13 +26,14 @@ export interface LogBounds {
 }
 
 const DAY_MS = 86_400_000;
-/** Behind: for clocks that are late. Ahead: for the time in which no worker may be able to create more. */
+/** The days that have partitions: behind for late clocks, ahead in case no worker can create more for a while. */
 const DAYS = { behind: 1, ahead: 3 };
-/** Maximum partitions for copied logs. More tables would slow every query down, and few installations keep logs that long. */
+/** Maximum partitions for copied logs. More would slow every query down, and few installations keep logs for longer. */
 const COPIED_DAYS_MAX = 400;
 /**
- * While a schema change waits for the lock of a table, all other transactions queue behind it. A batch holds its locks for
- * some milliseconds. If another program holds one for longer, such as a dump, the change fails and is retried after a pause.
+ * While a schema change waits for the lock of a table, all other transactions queue behind it. A batch holds its locks
+ * for some milliseconds. If another program, such as a dump, holds a lock for longer, the schema change fails and is
+ * retried after a pause.
  */
 const LOCK_TIMEOUT_MS = 100;
 /** To create a partition, the server scans the default partition, which is usually empty. */
@@ -49,7 +51,7 @@ export class LogPartitions {
   }
 
   /**
-   * Creates the missing partitions of the days around `nowMs`. Throws `StoreUnavailable` when that is not possible now.
+   * Creates the missing partitions of the days around `nowMs`. Throws `StoreUnavailable` when they cannot be created now.
    * Entries then go into the default partition. A day that already has entries there gets no partition of its own.
    */
   async createAhead(nowMs: Millis): Promise<void> {
@@ -58,7 +60,7 @@ export class LogPartitions {
     if (await this.#createDays(today - DAYS.behind, today + DAYS.ahead, nowMs)) this.#createdOn = today;
   }
 
-  /** Creates partitions for entries that are about to be copied from another store, if that is possible now. */
+  /** Tries to create partitions for entries that are about to be copied from another store. */
   async createFor({ fromMs, toMs }: { fromMs: Millis; toMs: Millis }): Promise<void> {
     const last = dayOf(toMs);
     try {
@@ -68,10 +70,10 @@ export class LogPartitions {
     }
   }
 
-  /** Creates partitions ahead, and takes one step to drop expired ones. Returns whether more steps may be left. */
+  /** Creates partitions ahead, and takes one step to drop expired partitions. Returns whether more steps may be left. */
   async drop({ logsBeforeMs, nowMs, rowsMax }: LogBounds): Promise<boolean> {
     if (nowMs >= this.#retryAtMs) await this.createAhead(nowMs);
-    // A move that is copying or comparing rows must still find them. It takes minutes.
+    // A move that is copying or comparing rows must still find the expired rows. A move takes minutes.
     if ((await this.#driver.read(projectsMoving)).length > 0) return false;
     const { days, isExpiring } = await this.#driver.read(readLayout);
     if (isExpiring && (await this.dropContents(rowsMax))) return true;
@@ -81,7 +83,7 @@ export class LogPartitions {
     return expired !== undefined && this.detach(expired, nowMs);
   }
 
-  /** Detaches a day, which hides it from all queries until it is dropped. False: another worker maintains the partitions now. */
+  /** Detaches a day: no query sees it any more. Returns false if another worker maintains the partitions now. */
   detach(day: number, nowMs: Millis): Promise<boolean> {
     return this.#changeSchema(nowMs, async (tx) => {
       const { days, isExpiring } = await readLayout(tx);
@@ -95,8 +97,8 @@ export class LogPartitions {
   }
 
   /**
-   * Reads the next entries of the detached day, and deletes the contents that only they refer to. False: no entry is left,
-   * or another worker maintains the partitions now.
+   * Reads the next entries of the detached day, and deletes the contents that only these entries refer to. Returns false
+   * if no entry is left, or another worker maintains the partitions now.
    */
   dropContents(rowsMax: number): Promise<boolean> {
     return this.#driver.transaction(async (tx) => {
@@ -116,7 +118,7 @@ export class LogPartitions {
     });
   }
 
-  /** Drops the detached day if all its entries have been read. False: another worker maintains the partitions now. */
+  /** Drops the detached day if all its entries were read. False if another worker maintains the partitions now. */
   dropExpired(nowMs: Millis): Promise<boolean> {
     return this.#changeSchema(nowMs, async (tx, position) => {
       if (!(await readLayout(tx)).isExpiring) return;
@@ -128,7 +130,7 @@ export class LogPartitions {
     });
   }
 
-  /** Creates the missing partitions of these days. False: another worker maintains the partitions now. */
+  /** Creates the missing partitions of these days. Returns false if another worker maintains the partitions now. */
   async #createDays(first: number, last: number, nowMs: Millis): Promise<boolean> {
     const { days } = await this.#driver.read(readLayout);
     for (let day = first; day <= last; day++) {
@@ -138,8 +140,8 @@ export class LogPartitions {
   }
 
   /**
-   * Runs `work`, a schema change. Returns false if another worker maintains the partitions now. If the change is not possible
-   * now, throws `StoreUnavailable` and postpones the next one.
+   * Runs `work`, a schema change. Returns false if another worker maintains the partitions now. If the change is not
+   * possible now, throws `StoreUnavailable` and postpones the next schema change.
    */
   async #changeSchema(
     nowMs: Millis,
@@ -171,7 +173,7 @@ interface ReadPosition {
   seq: number;
 }
 
-/** Locks the row of `log_expiry` until the transaction ends, and returns its position. Undefined: another worker has it. */
+/** Locks the row of `log_expiry` for this transaction, and returns its position. Undefined if another worker has it. */
 async function lockPosition(tx: Transaction): Promise<ReadPosition | undefined> {
   const [position] = await tx.query<ReadPosition>(
     'select project_id, at_ms, seq from log_expiry for update skip locked',
@@ -198,12 +200,12 @@ async function readLayout(queries: Queries): Promise<Layout> {
   return { days: days.toSorted((a, b) => a - b), isExpiring: expired?.isThere === 1 };
 }
 
-/** Whether a day is detached and not yet dropped. Until then there may be contents that nothing refers to. */
+/** Whether a day is detached and not yet dropped. Until the drop, some contents may be unreferenced. */
 export async function isExpiring(queries: Queries): Promise<boolean> {
   return (await readLayout(queries)).isExpiring;
 }
 
-/** Creates both partitions of a day or neither, so that an entry and its details are either both in default partitions or not. */
+/** Creates both partitions of a day or neither: an entry and its details are in partitions of the same kind. */
 async function createDay(tx: Transaction, day: number): Promise<void> {
   const [from, to] = [day * DAY_MS, (day + 1) * DAY_MS];
   const entries = await tx.query('select 1 from logs_default where at_ms >= ? and at_ms < ? limit 1', [from, to]);
@@ -225,7 +227,7 @@ function dayOf(timeMs: Millis): number {
   return Math.floor(timeMs / DAY_MS);
 }
 
-/** For example `logs_20270115`, which people can read. */
+/** The readable name of a day's partition, for example `logs_20270115`. */
 function tableOf(table: 'logs' | 'log_details', day: number): string {
   return `${table}_${new Date(day * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')}`;
 }

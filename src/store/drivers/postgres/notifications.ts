@@ -1,10 +1,10 @@
 /**
- * Notifies other workers (`pg_notify`) that a message is due earlier than they expect, that accounts have changed, or that
- * messages in flight were cancelled.
+ * Notifies other workers (`pg_notify`) that a message is due earlier than they expect, that accounts have changed, or
+ * that messages in flight were cancelled.
  *
- * Notifications are sent outside the transactions: inside, each commit would wait for all others that notify. Delivery does
- * not depend on notifications. If one is lost, or the server does not support them, a worker learns of due messages and
- * changed accounts at its next heartbeat; an attempt of a cancelled message then continues to its end.
+ * Notifications are sent outside the transactions: inside, each commit would wait for all others that notify. Delivery
+ * does not depend on notifications. If one is lost, or the server does not support them, a worker learns of due messages
+ * and changed accounts at its next heartbeat; an attempt of a cancelled message then continues to its end.
  */
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
@@ -19,13 +19,13 @@ const CHANNEL = 'waypost_due';
 export function channelOf(schema: string | undefined): string {
   return schema === undefined ? CHANNEL : `${CHANNEL}_${schema}`;
 }
-/** Sent instead of a time. Programs that do not know this word ignore the notification. */
+/** The payload instead of a time. Programs that do not know this word ignore the notification. */
 const ACCOUNTS = 'accounts';
-/** Followed by claim tokens. */
+/** The first word of a payload with claim tokens. */
 const CANCELLED = 'cancelled';
 /** Maximum claims in one notification: PostgreSQL limits its payload to 8,000 bytes. */
 const CANCELLED_MAX = 400;
-/** Minimum pause between two notifications of due messages: a worker that receives one claims everything that is due. */
+/** Minimum pause between two notifications of due messages: a worker that is notified claims everything that is due. */
 const PAUSE_MS = 20;
 /** Messages that are due later are not notified: other workers find them at a heartbeat. */
 const NOTIFIED_AHEAD_MS = 10_000;
@@ -43,8 +43,8 @@ export class Notifications {
   readonly #channel: string;
 
   /**
-   * `sender` identifies this worker, which ignores its own notifications. `events` receives those of other workers.
-   * `listening` is shared by the stores of this worker on the server; undefined: this store only sends.
+   * `sender` identifies this worker, which ignores its own notifications. `events` receives the notifications of other
+   * workers. `listening` is shared by the stores of this worker on the server; if undefined, this store only sends.
    */
   constructor(
     driver: Pick<PostgresDriver, 'execute'>,
@@ -70,7 +70,7 @@ export class Notifications {
     void this.#send(`${this.#sender} ${ACCOUNTS}`);
   }
 
-  /** Notifies that the messages of these claims were cancelled. Other workers may have the claims. */
+  /** Notifies that the messages of these claims, which other workers may have, were cancelled. */
   publishCancelled(claimTokens: readonly ClaimToken[]): void {
     for (let at = 0; at < claimTokens.length; at += CANCELLED_MAX) {
       const tokens = claimTokens.slice(at, at + CANCELLED_MAX);

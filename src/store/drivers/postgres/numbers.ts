@@ -15,8 +15,8 @@ const SERVER = 'pg_postmaster_start_time()::text';
 const SKIPPED_MIN = 1_000_000_000;
 
 /**
- * A random number from `SKIPPED_MIN` to twice that. After two failovers in a row, the third server may not know what the
- * second one gave out, and must not continue at the same number.
+ * A random number from `SKIPPED_MIN` to twice `SKIPPED_MIN`. After two failovers in a row, the third server may not know
+ * which numbers the second server gave out, and must not continue at the same number.
  */
 const SKIPPED = `cast(${SKIPPED_MIN} + floor(random() * ${SKIPPED_MIN}) as bigint)`;
 
@@ -30,9 +30,9 @@ export const RESERVE = `update numbers set
 export const CHOOSE_SKIPPED = `select ${SKIPPED} as skipped`;
 
 /**
- * `RESERVE` for Citus, where the rows are on another server than the one that is connected. The first two parameters are the
- * start of the server that has the rows, and how many numbers to skip; the others are as above. The start also changes when
- * the rows move to another server.
+ * `RESERVE` for Citus, where the rows are on another server than the connected one. The first two parameters are the
+ * start of the server that has the rows, and the count of numbers to skip; the others are those of `RESERVE`. The start
+ * also changes when the rows move to another server.
  */
 export const RESERVE_AT = `update numbers set server = taken.server,
   next = numbers.next + taken.count + case when coalesce(numbers.server, taken.server) = taken.server then 0 else taken.skipped end

@@ -20,9 +20,9 @@ import { Notifications } from './notifications.ts';
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
   url: string;
-  /** For notifications, where `url` leads through a pooler. Empty: no notifications, which delays by up to a heartbeat. */
+  /** The URL for notifications if `url` leads through a pooler. If empty, workers find due messages a heartbeat late. */
   listenUrl?: string;
-  /** Maximum connections; at least three: a batch, a claim and a read. Batches and claims may have a second, late transaction. */
+  /** Maximum connections, at least three: a batch, a claim and a read. A second batch or claim may follow a late one. */
   connectionsMax?: number;
   /** The connections that the stores of this worker share. Default: connections of its own. */
   servers?: Servers | undefined;
@@ -33,32 +33,32 @@ export interface PostgresStoreOptions {
   clock: Clock;
   /** Default: the server's clock; see `PostgresContext`. */
   nowMs?: () => number;
-  /** Whether to refuse a database without a store, instead of creating one. Protects a store whose tables are not found. */
+  /** Whether to refuse a database without a store instead of creating it. Protects a store whose tables are not found. */
   mustExist?: boolean;
   /** Called with the reason if the server's settings do not make commits durable. */
   onNotDurable?: (reason: string) => void;
   /** Called once when the database cannot be trusted any more. */
   onFatal: (error: Error) => void;
-  /** Default: none. */
+  /** Default: no limits. */
   limits?: StoreLimits;
   batch?: Partial<Batching>;
-  /** The sender of notifications. Unique among the workers. */
+  /** Identifies this worker as the sender of notifications. Unique among the workers. */
   sender: string;
 }
 
 const CONNECTIONS_MAX = 10;
 const TIMEOUT_MS = 10_000;
-/** Many times the duration of a batch, and as long as a batch waits for a lock. */
+/** A transaction is late after this time: many times the duration of a batch, and as long as a batch waits for a lock. */
 const LATE_MS = 100;
-/** On Citus each statement takes an extra round trip, so a worker with one batch at a time would mostly wait. */
+/** A batch is late sooner on Citus, where each statement takes an extra round trip: a single batch would mostly wait. */
 const LATE_ON_CITUS_MS = 4;
 
 /**
  * Limits how long a worker that hangs within a transaction keeps its locks. Between two statements of a batch there are
- * only microseconds. A batch that exceeds this because the machine is slow runs again.
+ * only microseconds. A batch that exceeds this limit because the machine is slow runs again.
  */
 const IDLE_MS = 1_000;
-/** Pause between two scouts of a locked project. It is short, because the lock may have lasted only a moment. */
+/** Pause between two scouts of a locked project. The pause is short, because the lock may have lasted only a moment. */
 const SCOUT_PAUSE_MS = 10;
 /** Approximate duration of a pause and a scout together. */
 const SCOUT_ROUND_MS = 20;
@@ -73,14 +73,14 @@ const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 const OLDEST_VERSION = 140_000;
 
 /**
- * Throws `StoreUnavailable` while the database is unavailable. Throws an error named `SchemaTooNew` when a newer program has
- * changed it, and another error when the server is older than PostgreSQL 14.
+ * Throws `StoreUnavailable` while the database is unavailable. Throws an error named `SchemaTooNew` when a newer program
+ * has changed the schema, and another error when the server is older than PostgreSQL 14.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { url, listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, clock } = options;
   const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
   const server = servers.at(url, listenTargetOf(listenUrl));
-  const opening = {}; // keeps the pool open if its last store leaves it while this one opens
+  const opening = {}; // keeps the pool open if its last store closes while this store opens
   server.pool.join(opening);
   try {
     return await openOn(server, options);
@@ -141,7 +141,7 @@ async function checkReachable(pool: ConnectionPool): Promise<void> {
   }
 }
 
-/** Creates partitions for the first log entries. If something prevents that, such as a dump, the worker still starts. */
+/** Creates partitions for the first log entries. The worker also starts if something, such as a dump, prevents this. */
 async function createPartitions(driver: PostgresDriver, logPartitions: LogPartitions): Promise<void> {
   try {
     await logPartitions.createAhead(await driver.transaction((tx) => tx.nowMs()));
@@ -150,7 +150,7 @@ async function createPartitions(driver: PostgresDriver, logPartitions: LogPartit
   }
 }
 
-/** Brings the schema up to date if it is not, and checks whether the server's settings make commits durable. */
+/** Migrates the schema if it is outdated, and checks whether the server's settings make commits durable. */
 async function prepareDatabase(
   context: PostgresContext,
   { mustExist, onNotDurable }: Required<Pick<PostgresStoreOptions, 'mustExist' | 'onNotDurable'>>,
@@ -171,7 +171,7 @@ async function prepareDatabase(
     }
     await createSchema(driver, locationOf(context.url).schema);
     await migrate(driver);
-    // From the server that has the rows: with Citus it may be another one.
+    // Asks the server that has the rows: with Citus, it may not be the connected server.
     const [rows] = await driver.read((queries) =>
       queries.query<{ fsync: string; synchronous: string }>(
         `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous
@@ -187,7 +187,7 @@ async function prepareDatabase(
   }
 }
 
-/** Creates the schema only if it is missing, because the user may have the right to use it and not to create it. */
+/** Creates the schema only if it is missing: the database user may be allowed to use the schema but not to create it. */
 async function createSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
   if (schema === undefined) return;
   const schemas = await driver.read((queries) =>

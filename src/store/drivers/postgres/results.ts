@@ -8,7 +8,7 @@ export async function awaitBoth<T>(first: Promise<unknown>, second: Promise<T>):
   return other.value;
 }
 
-/** Waits for all results, and returns the last one. Rejects with the error of the earliest statement that failed. */
+/** Waits for all results, and returns the last result. Rejects with the error of the earliest failed statement. */
 export async function awaitLast<T>(results: readonly Promise<T>[]): Promise<T> {
   const [first, ...others] = results;
   if (!first) throw new Error('no statement was sent');

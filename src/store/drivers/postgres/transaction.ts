@@ -1,6 +1,7 @@
 /**
  * An open transaction with pipelined statements. Writes are sent without waiting for earlier results. The commit is sent
- * when the results of all reads are known. If a statement fails, the server rolls back everything, including later writes.
+ * when the results of all reads are known. If a statement fails, the server rolls back everything, including later
+ * writes.
  */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
@@ -48,7 +49,7 @@ export class PostgresTransaction implements Transaction {
     await Promise.all(this.#tracked);
   }
 
-  /** From now on, buffers statements until the next one whose result is awaited. */
+  /** From now on, buffers statements until the next statement whose result is awaited. */
   cork(): void {
     if (this.#isCorked) return;
     this.#isCorked = true;
@@ -142,7 +143,7 @@ export class PostgresTransaction implements Transaction {
     return this.#beginResult;
   }
 
-  /** Tracks the result of a statement that is not awaited, or not before later statements are sent. */
+  /** Tracks the result of a statement that is awaited only after later statements are sent, or never. */
   track(result: Promise<unknown>): void {
     const settled = result.catch((error: unknown) => {
       this.failure ??= error;
@@ -158,8 +159,8 @@ export class PostgresTransaction implements Transaction {
   }
 
   /**
-   * Sends the statement of `work` together with all others of the same microtask round in one write: a system call costs as
-   * much as most statements. Throws the first failure: later results only report that the transaction is aborted.
+   * Sends the statement of `work` in one write with all other statements of the same microtask round: a system call costs
+   * as much as most statements. Throws the first failure: later results only report that the transaction is aborted.
    */
   async #awaitResult<T>(work: () => Promise<T>): Promise<T> {
     this.cork();

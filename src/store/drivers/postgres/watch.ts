@@ -11,13 +11,13 @@ import { PostgresDriver } from './driver.ts';
 import { channelOf } from './notifications.ts';
 
 export interface CellWatch {
-  /** Throws `StoreUnavailable`, or the error of the database where there is no store. */
+  /** Throws `StoreUnavailable`, or the error of the database if it contains no store. */
   poll(): Promise<CellPoll>;
   /** Throws like `poll`. */
   readTotals(): Promise<Totals>;
   /**
    * From now on, calls `listener` when a worker notifies that a message is due in the cell, or when a notification may be
-   * lost. Not for a store that is open here: it listens itself.
+   * lost. Not for a store that is open on this worker: an open store listens itself.
    */
   listen(listener: () => void): void;
   close(): Promise<void>;

@@ -1,7 +1,7 @@
 /**
- * Splits a batch, so that sending it to the database thread does not block this one: `postMessage` copies synchronously. So
- * 90 MiB or 10,000 messages are sent ahead in chunks, and a large body is copied in steps and its copy transferred. Other
- * work runs between them. The batch is still one transaction.
+ * Splits a batch, so that sending it to the database thread does not block the sender: `postMessage` copies
+ * synchronously. So 90 MiB or 10,000 messages are sent ahead in chunks, and a large body is copied in steps and its copy
+ * transferred. Other work runs between the chunks and steps. The batch is still one transaction.
  */
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/batch-queue.ts';
 import type { WriteCommand } from '../../operations/all.ts';
@@ -11,7 +11,7 @@ import type { StoredNewMessage } from '../../operations/messages/rows.ts';
 /** A few milliseconds of copying. */
 export const CHUNK_COST_MAX = BATCH_COST_MAX / 2;
 
-/** Bytes of a body that are copied in one step. On a busy machine, new memory for more takes milliseconds. */
+/** Bytes of a body that are copied in one step. On a busy machine, allocating more memory at once takes milliseconds. */
 const STEP_BYTES = 1024 * 1024;
 
 /** Messages of the `accept` command at `index` in the batch that is sent after the chunks. */

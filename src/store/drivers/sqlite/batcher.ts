@@ -1,8 +1,8 @@
 /**
- * Commits the batches of several threads together, so that they share an fsync.
+ * Commits the batches of several threads together, so that these batches share an fsync.
  *
- * The batches that are queued when a transaction ends fill the next one, in order of arrival. Each thread has at most one
- * batch in progress, so threads are served round-robin.
+ * The batches that are queued when a transaction ends fill the next transaction, in order of arrival. Each thread has at
+ * most one batch in progress, so threads are served round-robin.
  */
 
 import { Fifo } from '../../../engine/admission/fair-queue.ts';
@@ -14,17 +14,17 @@ import type { WriteCommand, Writes } from '../../operations/all.ts';
 import { joinChunks, type MessageChunk } from './batch-chunks.ts';
 import type { Reply } from './messages.ts';
 
-/** Maximum backlogs remembered per thread. A forgotten one is reported to the thread again, which costs little. */
+/** Maximum backlogs remembered per thread. A forgotten backlog is reported to the thread again, which costs little. */
 const BACKLOGS_KNOWN_MAX = 10_000;
 
-/** A thread that uses the database, and the waiting work that it already knows about. */
+/** A thread that uses the database, and the waiting work that this thread already knows about. */
 export class ThreadClient {
   readonly reply: (message: Reply) => void;
-  /** When this thread will next claim due work. It claims at once when it starts. */
+  /** When this thread will next claim due work: at once when the thread starts. */
   #claimsAtMs = -Infinity;
-  /** Endpoint backlogs that this thread knows to have messages. It may be incomplete. */
+  /** Some of the endpoint backlogs that this thread knows to have messages. */
   readonly #backlogs = new Set<BacklogKey>();
-  /** Chunks of its next batch. */
+  /** Chunks of the thread's next batch. */
   #chunks: MessageChunk[] = [];
 
   constructor(reply: (message: Reply) => void) {
@@ -86,8 +86,9 @@ export class Batcher {
   #running = false;
 
   /**
-   * `run` commits commands, and rejects when the database must not be used any more. `receiveAll` receives the requests that
-   * the threads have sent by now, without waiting. `upkeep` runs after the replies, so that only the next batch waits for it.
+   * `run` commits commands, and rejects when the database must not be used any more. `receiveAll` receives the requests
+   * that the threads have sent by now, without waiting. `upkeep` runs after the replies, so that only the next batch
+   * waits for it.
    */
   constructor(
     run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>,
@@ -128,7 +129,7 @@ export class Batcher {
     }
   }
 
-  /** Failed upkeep may succeed the next time, for example after a backup has released its lock. Only `StoreFatal` is final. */
+  /** Failed upkeep may succeed later, for example after a backup has released its lock. Only `StoreFatal` is final. */
   #maintain(): void {
     try {
       this.#upkeep();
@@ -145,7 +146,7 @@ export class Batcher {
       client.recordClaims(commands, results);
       client.reply({ kind: 'outcome', id, outcome: { ...outcome, results } });
     }
-    // A client that is alone in the transaction made all the changes, and knows their backlogs.
+    // The only client in a transaction made all the changes, and knows the backlogs of its messages.
     const soleClient = batches.length === 1 ? batches[0]?.client : undefined;
     soleClient?.recordKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {

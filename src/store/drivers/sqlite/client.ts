@@ -10,7 +10,7 @@ import { stepsOf, withoutChunks } from './batch-chunks.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
 
 /**
- * Limits concurrent reads: one long read, or 16 short ones. Node delivers all received replies in one round of the event
+ * Limits concurrent reads: one long read, or 16 short reads. Node delivers all received replies in one round of the event
  * loop, and decoding a page of 1,000 rows and writing the response takes ten milliseconds.
  */
 const READ_COST_MAX = 16;
@@ -18,7 +18,7 @@ const READ_COST_MAX = 16;
 interface PendingRequest {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
-  /** 0: the request is not a read. */
+  /** 0 if the request is not a read. */
   readCost: number;
 }
 
@@ -35,15 +35,15 @@ export class DatabaseClient<R extends OwnerRequest> {
   readonly #closeWaiters: (() => void)[] = [];
   /** Reads that wait to be sent, round-robin by project. */
   readonly #reads = new FairQueue<R>();
-  /** Cost of the sent reads. It is released at the end of the event-loop round that delivers the reply. */
+  /** Cost of the sent reads. A read's cost is released at the end of the event-loop round that delivers its reply. */
   #readCost = 0;
   #lastId = 0;
   #failure: Error | undefined;
   #closing = false;
 
   /**
-   * `onFatal` is called once, when no more replies follow. `endOfTurn` resolves when this thread has read its pending input; by
-   * default, in the next microtask. `events` reports work that other threads have saved.
+   * `onFatal` is called once, when no more replies follow. `endOfTurn` resolves when this thread has read its pending
+   * input; by default, in the next microtask. `events` reports work that other threads have saved.
    */
   constructor(
     send: Send<R>,
@@ -57,7 +57,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#events = events;
   }
 
-  /** Resolves after the commit. Call it again only then, because chunks belong to the next batch that is sent. */
+  /** Resolves after the commit. Only then call it again, because chunks belong to the next batch that is sent. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     for (const { chunk, transferred } of stepsOf(commands)) {
       if (chunk) this.#send(chunk as R, transferred);
@@ -76,7 +76,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     return this.#request(request, readCost);
   }
 
-  /** Sends a last request after the replies to all others. Undefined: this client is already closed or has failed. */
+  /** Sends a last request after all other replies. Returns undefined if this client is closed or has failed. */
   requestLast<Result>(request: WithoutId<R>): Promise<Result> | undefined {
     if (this.#closing || this.#failure) return undefined;
     return this.close().then(() => this.#request(request, 0));
@@ -105,7 +105,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     for (const request of next) this.#send(request);
   }
 
-  /** Refuses new requests; resolves when all earlier ones have a reply. */
+  /** Refuses new requests. Resolves when all earlier requests have a reply. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#pending.size === 0) return;
@@ -141,7 +141,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#sendReads();
   }
 
-  /** No more replies follow. After a close this is normal. */
+  /** Called when no more replies follow, which is normal after a close. */
   fail(error: Error): void {
     if (this.#failure || (this.#closing && this.#pending.size === 0)) return;
     this.#failure = error;

@@ -63,7 +63,7 @@ export class DatabaseServer {
     this.#serve(client, request, () => this.#run(client, request));
   }
 
-  /** Receives all queued requests, so that they share the next transaction. The event loop would deliver them one by one. */
+  /** Receives all queued requests, to share the next transaction. The event loop would deliver them one by one. */
   #receiveAll(): void {
     for (const [port, client] of this.#clients) {
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {

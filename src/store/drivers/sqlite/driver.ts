@@ -19,7 +19,7 @@ export interface SqliteDriverOptions {
   path: string;
   /** Opens the database read-only, as a second connection. */
   readOnly?: boolean;
-  /** How long to wait for the lock of another process, such as a backup. Connections of this process never block each other. */
+  /** How long to wait for the lock of another process (a backup). Connections of this process never block each other. */
   busyTimeoutMs?: number;
   /** The initial contents of a database in memory, from `SqliteDriver.image`. */
   image?: Uint8Array;
@@ -54,7 +54,7 @@ const STAT_BYTES_MIN = 1024 * 1024;
 const FRAME_BYTES = 4096 + 24;
 /** The pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
-/** A WAL that exceeds this size, because of a long read or a burst, is truncated to it when SQLite restarts the WAL. */
+/** A larger WAL, because of a long read or a burst, is truncated to this size when SQLite restarts the WAL. */
 const WAL_BYTES_KEPT = 32 * 1024 * 1024;
 /** Page caches in KiB. The operating system caches the file too, so larger caches gain little. */
 const WRITER_CACHE_KIB = 16 * 1024;
@@ -73,7 +73,7 @@ export class SqliteDriver implements Driver {
   #bytesSinceCheckpoint = 0;
   /** WAL bytes per byte of rows, measured at the last checkpoint. */
   #walBytesPerByte = 1;
-  /** If a reader kept the last checkpoint from completing: the frames and the file size of the WAL at that time. */
+  /** The frames and the file size of the WAL at the last checkpoint, if a reader kept that checkpoint from completing. */
   #unfinishedCheckpoint = { frames: 0, bytes: 0 };
   #failure: StoreFatal | undefined;
 
@@ -109,7 +109,7 @@ export class SqliteDriver implements Driver {
     return this.#runExclusively(() => this.#inTransaction('begin', () => work(this.#queries)));
   }
 
-  /** Waits for work in progress. */
+  /** Closes the database once the work in progress has ended. */
   close(): Promise<void> {
     return this.#runExclusively(async () => {
       this.#statements.clear();
@@ -117,7 +117,7 @@ export class SqliteDriver implements Driver {
     });
   }
 
-  /** Serializes the database, as the initial contents of one in memory. Undefined before Node 24.16, which lacks the method. */
+  /** Serializes the database, to initialize another one in memory. Returns undefined on Node older than 24.16. */
   image(): Uint8Array | undefined {
     return 'serialize' in this.#db ? this.#db.serialize() : undefined;
   }
@@ -129,11 +129,11 @@ export class SqliteDriver implements Driver {
   }
 
   /**
-   * Runs a checkpoint when one is due, which copies committed pages into the database file. Call it after the callers of a
-   * batch have their results.
+   * If a checkpoint is due, copies the committed pages into the database file. Call it after the callers of a batch have
+   * their results.
    *
    * SQLite's automatic checkpoints are off because they swallow errors: a failed fsync of the database file would go
-   * unnoticed, and its pages would be lost when the WAL is reset. Here it throws `StoreFatal`.
+   * unnoticed, and its pages would be lost when the WAL is reset. This function throws `StoreFatal` instead.
    */
   maintain(): void {
     if (!this.#isCheckpointDue || this.#path === ':memory:' || this.#failure) return;
@@ -150,8 +150,9 @@ export class SqliteDriver implements Driver {
   }
 
   /**
-   * Each change of scattered rows, as in a large backlog, writes a whole page, so the WAL grows by far more than their bytes.
-   * SQLite reuses the file after a checkpoint, which is faster than truncating it and letting it grow again.
+   * Each change of scattered rows, as in a large backlog, writes a whole page, so the WAL grows by far more than the
+   * bytes of the rows. SQLite reuses the WAL file after a checkpoint, which is faster than truncating the file and
+   * letting it grow again.
    */
   get #isCheckpointDue(): boolean {
     const bytes = this.#bytesSinceCheckpoint;
@@ -167,7 +168,8 @@ export class SqliteDriver implements Driver {
       `pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0;
        pragma journal_size_limit = ${WAL_BYTES_KEPT}`,
     );
-    // Builds of SQLite have different defaults, and an ineffective pragma reports no error. P1 depends on these two.
+    // Builds of SQLite have different defaults, and an ineffective pragma reports no error. P1 depends on these two
+    // pragmas.
     const expected: [string, SqlValue][] = [
       ['journal_mode', this.#path === ':memory:' ? 'memory' : 'wal'],
       ['synchronous', 2],
@@ -254,7 +256,7 @@ export class SqliteDriver implements Driver {
     columns: readonly string[],
     rows: readonly (readonly SqlValue[])[],
   ): void {
-    // Numbered parameters, since the key comes first in a row and last in the statement.
+    // Uses numbered parameters, since the key comes first in a row and last in the statement.
     const assignments = columns.map((column, index) => `${column} = ?${index + 2}`).join(', ');
     const statement = this.#statement(`update ${table} set ${assignments} where ${keyColumn} = ?1`);
     for (const row of rows) statement.run(...row);

@@ -11,7 +11,7 @@ export interface LockedFile {
   lock: FileLock;
 }
 
-/** Creates a missing folder of the database, but not the database. Throws `StoreInUse` when another process has it locked. */
+/** Creates a missing folder of the database, but no database. Throws `StoreInUse` when another process has the lock. */
 export function lockDatabase(databasePath: string): LockedFile {
   const path = canonicalPath(databasePath);
   createForOwner(`${path}.lock`);
@@ -19,9 +19,9 @@ export function lockDatabase(databasePath: string): LockedFile {
 }
 
 /**
- * Creates a file that only its owner can read: messages contain secrets, and SQLite would create a file that everybody can
- * read. The write-ahead log gets the same mode. An existing file keeps the mode that its owner has chosen. It is not opened:
- * closing it would release a lock that this process may have on it.
+ * Creates a file that only its owner can read: messages contain secrets, and SQLite would create a file that everybody
+ * can read. The write-ahead log gets the same mode. An existing file keeps the mode that its owner has chosen, and is not
+ * opened: closing the file would release a lock that this process may have on it.
  */
 export function createForOwner(path: string): void {
   try {
@@ -34,9 +34,9 @@ export function createForOwner(path: string): void {
 const WAL_INDEX_BYTES = 32 * 1024;
 
 /**
- * Recreates the file `-shm`, which SQLite removes when it closes a database, and needs to open it. Otherwise a disk that is
- * full by the next start would have no space for it. SQLite overwrites its contents. The caller has closed the database, and
- * has its lock.
+ * Recreates the file `-shm`, which SQLite removes when it closes a database, and needs to open the database. Otherwise a
+ * disk that is full by the next start would have no space for the file. SQLite overwrites its contents. The caller has
+ * closed the database, and has the lock of the database.
  */
 export function reserveWalIndex(path: string): void {
   let handle: number | undefined;
@@ -44,7 +44,7 @@ export function reserveWalIndex(path: string): void {
     handle = openSync(`${path}-shm`, 'wx', 0o600);
     writeSync(handle, Buffer.alloc(WAL_INDEX_BYTES));
   } catch {
-    // Another process that reads the database, such as a backup, has created it; or the disk is full now.
+    // Another process that reads the database, such as a backup, has created the file; or the disk is full now.
   } finally {
     if (handle !== undefined) closeSync(handle);
   }
@@ -55,7 +55,7 @@ export function removeDatabase(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(file, { force: true });
 }
 
-/** Renames a closed database, complete in one file, to `path`. It is complete there even after a power cut. */
+/** Renames `file`, a complete and closed database, to `path`, where it is complete even after a power cut. */
 export function moveIntoPlace(file: string, path: string): void {
   syncToDisk(file);
   renameSync(file, path);

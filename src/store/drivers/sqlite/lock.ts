@@ -15,12 +15,12 @@ export interface FileLock {
 }
 
 /**
- * Takes an exclusive lock on `<path>.lock` for the life of the process. The operating system releases it however the process
- * ends, so no stale lock remains. `<path>.owner` only tells people which process has the lock. Throws `StoreInUse` when
- * another process has it.
+ * Takes an exclusive lock on `<path>.lock` for the life of the process. The operating system releases the lock however
+ * the process ends, so no stale lock remains. `<path>.owner` only tells people which process has the lock. Throws
+ * `StoreInUse` when another process has the lock.
  */
 export function lockFile(path: string): FileLock {
-  // Only SQLite may open the lock file: closing any other handle on it would release the process's lock.
+  // Only SQLite may open the lock file: closing another handle on this file would release the process's lock.
   const lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
   try {
     // The file stays empty. A journal on disk would need space, which a full disk does not have.
@@ -35,7 +35,7 @@ export function lockFile(path: string): FileLock {
     lock.close();
   };
   try {
-    // The file is complete before it gets its name, because a refused process may read it at any moment.
+    // The file is complete before it gets its name, because a refused process may read the file at any moment.
     writeFileSync(`${path}.owner.new`, `${process.pid}\n`, { mode: 0o600 });
     renameSync(`${path}.owner.new`, `${path}.owner`);
   } catch (error) {
@@ -43,7 +43,7 @@ export function lockFile(path: string): FileLock {
       release();
       throw error;
     }
-    rmSync(`${path}.owner.new`, { force: true }); // only people read it
+    rmSync(`${path}.owner.new`, { force: true }); // only people read the owner file
   }
   return { release };
 }

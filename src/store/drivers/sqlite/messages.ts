@@ -17,7 +17,7 @@ export interface ThreadStart {
 
 /** Requests of every thread that uses the database. */
 export type Request =
-  /** Has no reply: it belongs to the next batch. */
+  /** A chunk has no reply: it belongs to the next batch. */
   | MessageChunk
   | { id: number; kind: 'batch'; commands: readonly WriteCommand[] }
   | { id: number; kind: 'read'; method: ReadMethod; args: Reads[ReadMethod]['args'] };
@@ -38,7 +38,7 @@ export type Reply =
   | { kind: 'result'; id: number; result: Reads[ReadMethod]['result'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
-  /** Sent without a request: other threads have saved work that this one does not know about, or have cancelled its claims. */
+  /** Sent without a request: other threads have saved work unknown to this thread, or have cancelled its claims. */
   | { kind: 'notice'; dueAtMs: number | null; waitingBacklogs: BacklogKey[]; cancelledClaims: ClaimToken[] }
   /** The database failed: no more replies follow. */
   | { kind: 'fatal'; reason: string };

@@ -20,11 +20,11 @@ export interface SqliteStoreOptions {
   /** A file, whose folder is created when it is missing, or `:memory:`. */
   path: string;
   /**
-   * Called once when the database cannot be trusted any more, as after a failed fsync. The store then refuses all commands
-   * with `StoreUnavailable`. The process must end with a non-zero code, so that recovery reads what is on disk.
+   * Called once when the database cannot be trusted any more, as after a failed fsync. The store then refuses all
+   * commands with `StoreUnavailable`. The process must end with a non-zero code, so that recovery reads what is on disk.
    */
   onFatal: (error: Error) => void;
-  /** Default: none. */
+  /** Default: no limits. */
   limits?: StoreLimits;
   batch?: Partial<Batching>;
 }
@@ -48,9 +48,9 @@ export type SharedSqliteStore = SqliteStore & {
 };
 
 /**
- * Opens a store over database threads. One writes and reads single rows, and one reads lists, so that lists never delay
- * writes. Throws `StoreInUse` when another server has the file open, and an error named `SchemaTooNew` when a newer program
- * has changed it.
+ * Opens a store over database threads. One thread writes and reads single rows, and another reads lists, so that lists
+ * never delay writes. Throws `StoreInUse` when another server has the file open, and an error named `SchemaTooNew` when a
+ * newer program has changed the schema.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SharedSqliteStore> {
   if (options.path === ':memory:') return openThreads(options.path, undefined, options);
@@ -72,7 +72,7 @@ async function openThreads(
   const { endOfTurn } = batch;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
   const writer = await DatabaseThread.start({ path, role: 'writer', ...(limits && { limits }) }, fail, endOfTurn);
-  // A database in memory belongs to its connection, so the writer also reads its lists.
+  // A database in memory belongs to its connection, so the writer also reads lists.
   const lister = path === ':memory:' ? undefined : new LazyThread({ path, role: 'reader' }, fail, endOfTurn);
   const events = new StoreEvents();
   const commits = new GroupCommit((commands) => writer.run(commands), events, onFatal, batch);
@@ -114,7 +114,7 @@ class LazyThread {
     this.#endOfTurn = endOfTurn;
   }
 
-  /** Throws `StoreUnavailable` when it cannot be started now; the next call tries again. */
+  /** Throws `StoreUnavailable` when the thread cannot be started now; the next call tries again. */
   thread(): Promise<DatabaseThread> {
     this.#started ??= this.#startOnce();
     return this.#started;
@@ -137,7 +137,7 @@ class LazyThread {
 }
 
 /**
- * Opens a store in the caller's thread, for simulations and tests. It does not lock the file: the caller must not open the
+ * Opens a store in the caller's thread, for simulations and tests. The file is not locked: the caller must not open the
  * same file twice.
  */
 export async function openInlineSqliteStore({
@@ -156,8 +156,8 @@ export async function openInlineSqliteStore({
 }
 
 /**
- * Opens a store in the caller's thread, with the lock on its file. For commands that do one thing and end: starting threads
- * would take longer. Throws like `openSqliteStore`.
+ * Opens a store in the caller's thread, with the lock on the store's file. Meant for commands that do one thing and end,
+ * since starting threads would take longer. Throws like `openSqliteStore`.
  */
 export async function openLockedInlineSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   if (options.path === ':memory:') return openInlineSqliteStore(options);
@@ -191,7 +191,7 @@ async function openMigrated(path: string): Promise<SqliteDriver> {
 /** A copy of the first database in memory, with its schema and without rows. */
 let emptyImage: Uint8Array | undefined;
 
-/** Every database in memory but the first is a copy of it, which is ten times faster for test suites that open one per test. */
+/** Every later database in memory is a copy of the first, which is ten times faster for test suites with one per test. */
 async function openInMemory(): Promise<SqliteDriver> {
   if (emptyImage) return new SqliteDriver({ path: ':memory:', image: emptyImage });
   const driver = await openMigrated(':memory:');

@@ -14,8 +14,8 @@ class DatabaseDamaged extends Error {
 }
 
 /**
- * Writes the committed rows of the database `from` to `to`, without free pages. A server may write during the copy, but its
- * write-ahead log cannot be truncated before the end. Replaces `to`. Throws SQLite's errors.
+ * Writes the committed rows of the database `from` to `to`, without free pages. A server may write during the copy, but
+ * its write-ahead log cannot be truncated until the copy ends. Replaces `to`. Throws SQLite's errors.
  */
 export function writeSnapshot(from: string, to: string): void {
   removeDatabase(to);
@@ -56,7 +56,7 @@ export function hasRows(path: string, ignoredTables: readonly string[]): boolean
   }
 }
 
-/** Merges a closed database and its write-ahead log into one file. Throws when another program has it open. */
+/** Merges a closed database and its write-ahead log into one file. Throws when another program has the database open. */
 export function mergeWal(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {

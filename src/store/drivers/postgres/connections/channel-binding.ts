@@ -1,4 +1,4 @@
-/** Channel binding: the server proves that it knows the password on this connection. URLs of some providers require it. */
+/** Channel binding: the server proves that it knows the password on this connection. Some URLs require this proof. */
 import pg from 'pg';
 
 const BINDINGS = ['disable', 'prefer', 'require'] as const;
@@ -17,7 +17,7 @@ export function bindingOf(parameters: URLSearchParams): Binding {
   throw new Error(`${BINDING_PARAMETER} must be one of ${BINDINGS.join(', ')}, not ${JSON.stringify(name)}`);
 }
 
-/** A client that sends no password to a server without channel binding, and rejects a server that skips authentication. */
+/** A client that sends no password to a server without channel binding, and rejects one that skips authentication. */
 export class BoundClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);

@@ -13,15 +13,15 @@ import { locationOf } from './url.ts';
 const PREPARED_MAX = 512;
 /** DDL statements are not prepared: each is sent once, and some contain a name that is used on one day only. */
 const DDL = /^\s*(create|alter|drop)\b/;
-/** The server's statement timeout is this fraction of `timeoutMs` shorter than the timeout of this process. */
+/** The server's statement timeout is shorter than the timeout of this process by this fraction of `timeoutMs`. */
 const GRACE_FRACTION = 0.1;
 
 type Parse = (text: string) => unknown;
 
 /**
- * Parses values to `SqlValue`s: whole numbers, texts, bytes. A boolean becomes 0 or 1, as in SQLite. Each transaction pins
- * the settings that change how the server formats values (session.ts). A value in another format is refused, for example
- * from a server that does not know the setting: stored bytes are never guessed.
+ * Parses values to `SqlValue`s: whole numbers, texts, bytes. A boolean becomes 0 or 1, as in SQLite. Each transaction
+ * pins the settings that change how the server formats values (session.ts). A value in an unexpected format, for example
+ * from a server that does not know a setting, is refused: stored bytes are never guessed.
  */
 const PARSERS = new Map<number, Parse>([
   [16, parseBoolean], // bool
@@ -145,7 +145,7 @@ export class Connections {
 
   /**
    * Buffers statements until `uncork`, which sends them in one write. Otherwise the library makes a system call for each
-   * statement, and the server wakes up for each.
+   * statement, and each call wakes up the server.
    */
   cork(client: pg.ClientBase): void {
     streamOf(client).cork();
@@ -161,7 +161,7 @@ export class Connections {
     return this.#pool.errorOf(client);
   }
 
-  /** The rows are on a node of Citus: from now on the size of the store is the size of that node. */
+  /** Notes that the rows are on a node of Citus: from now on the size of the store is the size of that node. */
   setRouted(): void {
     this.#size = 'ofNode';
   }

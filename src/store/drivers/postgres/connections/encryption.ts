@@ -13,10 +13,10 @@ type Ssl = false | ConnectionOptions;
 /** The URL parameters that this file reads. */
 export const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
 
-/** As in libpq: trusts the system's certificate authorities, here those of Node. */
+/** As in libpq: trusts the system's certificate authorities, which means Node's own list here. */
 const SYSTEM = 'system';
 
-/** A server may accept encrypted connections, plain ones or both. The kind that worked last is tried first. */
+/** A server may accept encrypted connections, plain connections or both. The kind that worked last is tried first. */
 export class Encryption {
   readonly #kinds: readonly Ssl[];
   #current = 0;
@@ -34,15 +34,15 @@ export class Encryption {
     return this.#kinds[this.#current] ?? false;
   }
 
-  /** If a connection failed because of its kind, selects the other kind for the next one. */
+  /** If a connection failed because of its kind, selects the other kind for the next connection. */
   recordFailure(ssl: Ssl, error: unknown): void {
     // Many connections may fail at once: only the first failure changes the kind.
     if (isKindRefused(error) && this.ssl === ssl) this.#current = (this.#current + 1) % this.#kinds.length;
   }
 
   /**
-   * Tries each kind of connection until one is accepted. If the certificate or the kind is refused, throws `StoreUnavailable`
-   * with the parameter that would help.
+   * Tries each kind of connection until one is accepted. If the certificate or the kind is refused, throws
+   * `StoreUnavailable` with the parameter that would help.
    */
   async connect<T>(connect: (ssl: Ssl) => Promise<T>): Promise<T> {
     let refused: unknown;
@@ -110,7 +110,7 @@ const UNTRUSTED = new Set([
 ]);
 const TLS_CODE = /^(ERR_TLS_|ERR_SSL_|EPROTO$|CERT_)/;
 
-/** Whether the kind of the connection was refused, so that the other kind may be accepted. */
+/** Whether the server refused the kind of the connection, but may accept the other kind. */
 function isKindRefused(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return error.code === '28000'; // pg_hba.conf has no line for this kind
   return isTlsError(error) || isUnsupported(error);

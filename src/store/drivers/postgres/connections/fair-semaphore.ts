@@ -1,6 +1,7 @@
 /**
- * Limits the connections of each store where several stores share a server: a store may have half of those that the others do
- * not use. Otherwise a store whose statements all wait for a lock would take every connection and block the other stores.
+ * Limits the connections of each store where several stores share a server: a store may use half of the connections that
+ * the other stores do not use. Otherwise a store whose statements all wait for a lock would take every connection and
+ * block the other stores.
  */
 import type { Clock } from '../../../../engine/ports.ts';
 import type { ServerContext } from '../context.ts';

@@ -39,10 +39,10 @@ export class ConnectionPool {
       idleTimeoutMillis: IDLE_MS,
       pipeline: true,
     });
-    // An idle connection broke: the pool opens another one. Without a listener, the error would end the process.
+    // An idle connection broke: the pool opens another connection. Without a listener, the error would end the process.
     this.#pool.on('error', () => {});
-    // An error that breaks a connection in use rejects the running statement. The listener is added on `connect`, because a
-    // server may report that it shuts down in the same packet as that it is ready.
+    // An error that breaks a connection in use rejects the running statement. The listener is added on `connect`, because
+    // a server may report in one packet that it is ready and that it shuts down.
     this.#pool.on('connect', (client) => {
       client.on('error', (error) => this.#recordError(client, error));
       this.#open.add(client);
@@ -52,12 +52,12 @@ export class ConnectionPool {
       const user = this.#userOf.get(client);
       this.#userOf.delete(client);
       if (this.#isClosed) destroyUnlessClosed(client, this.#clock);
-      // After the pool has taken the connection back.
+      // Runs after the pool has taken the connection back.
       if (user) queueMicrotask(() => this.#semaphore.release(user));
     });
   }
 
-  /** Takes a connection for `user`, who releases it. Rejects when none is free in time. */
+  /** Takes a connection for `user`, which releases it later. Rejects when no connection is free in time. */
   async take(user: object): Promise<pg.PoolClient> {
     await this.#semaphore.acquire(user);
     try {
@@ -73,12 +73,12 @@ export class ConnectionPool {
     }
   }
 
-  /** The error that broke the connection. Undefined: no error was seen, or it rejected a running statement. */
+  /** The error that broke the connection. Undefined if there was none, or if it rejected a running statement. */
   errorOf(client: pg.ClientBase): Error | undefined {
     return this.#errors.get(client);
   }
 
-  /** The names of prepared statements by their texts. A store that is reopened finds the earlier ones. */
+  /** The names of prepared statements by their texts. A store that is reopened uses its earlier names. */
   statementNames(schema: string | undefined): Map<string, string> {
     const names = this.#namesBySchema.get(schema) ?? new Map<string, string>();
     this.#namesBySchema.set(schema, names);
@@ -96,7 +96,7 @@ export class ConnectionPool {
     return this;
   }
 
-  /** `user` does not use the pool any more. The last user closes it. */
+  /** Ends the use of the pool by `user`. The last user closes the pool. */
   async leave(user: object): Promise<void> {
     if (this.#semaphore.leave(user) > 0) return;
     this.#isClosed = true;
@@ -104,7 +104,7 @@ export class ConnectionPool {
     await this.#pool.end();
   }
 
-  /** Keeps the first error, which is the cause of later ones. */
+  /** Keeps the first error, which is the cause of later errors. */
   #recordError(client: pg.ClientBase, error: Error): void {
     if (!this.#errors.has(client)) this.#errors.set(client, error);
   }

@@ -5,7 +5,7 @@ import { FairSemaphore } from './fair-semaphore.ts';
 import { ConnectionPool } from './pool.ts';
 import { locationOf } from './url.ts';
 
-/** The URL on which to listen for notifications. It differs from the store's URL where that leads through a pooler. */
+/** The URL on which to listen for notifications. Differs from the store's URL if that URL leads through a pooler. */
 export type ListenTarget = { url: string } | 'off';
 
 /** An empty `listenUrl` disables notifications. */
@@ -17,8 +17,9 @@ export function listenTargetOf(listenUrl: string): ListenTarget {
 const PREPARING_MAX = 4;
 
 /**
- * Maximum concurrent polls per server of stores that this worker does not serve at the moment. A PostgreSQL session caches the
- * tables of each schema that it has used, a third of a MiB per store. The limit confines these caches to this many sessions.
+ * Maximum concurrent polls per server of stores that this worker does not serve at the moment. A PostgreSQL session
+ * caches the tables of each schema that it has used, a third of a MiB per store. The limit confines these caches to this
+ * many sessions.
  */
 const POLLS_MAX = 2;
 
@@ -38,7 +39,7 @@ export class Servers {
     this.#context = context;
   }
 
-  /** The connections to the database of a store. All schemas of a database share them. */
+  /** The connections to the database of a store. All schemas of a database share these connections. */
   at(storeUrl: string, listenAt: ListenTarget = { url: storeUrl }): Server {
     const { url } = locationOf(storeUrl);
     const existing = this.#byUrl.get(url);

@@ -1,9 +1,10 @@
 /**
- * Builds the statements that begin a transaction: they pin its settings, and name it on the server that executes it. With
- * Citus, the rows may be on another server than the connected one, which does not share settings or transaction ids.
+ * Builds the statements that begin a transaction. These statements pin the settings of the transaction, and name the
+ * transaction on the server that executes it. With Citus, the rows may be on another server than the connected one, and
+ * the two servers do not share settings or transaction ids.
  *
- * Every setting lasts for one transaction. A pooler in transaction mode may run each transaction in another session: it
- * refuses or ignores start parameters, and a `set` would be lost, or leak to other programs
+ * Every setting lasts for one transaction. A pooler in transaction mode may run each transaction in another session: the
+ * pooler refuses or ignores start parameters, and a `set` would be lost, or leak to other programs
  * (docs/decisions/045-each-transaction-pins-its-settings.md).
  */
 import type pg from 'pg';
@@ -18,14 +19,14 @@ export interface TransactionName {
 
 /** The statements of a session that differ between servers. */
 export interface Session {
-  /** Sent after `begin`; `$1` is the lock timeout in milliseconds. If `isNamed`, the last one returns a `TransactionName`. */
+  /** Sent after `begin`; `$1` is the lock timeout in ms. If `isNamed`, the last statement returns a `TransactionName`. */
   begin: readonly string[];
   beginRead: readonly string[];
   /** Queries the outcome of transaction `$1` of server `$2`. */
   statusQuery: string;
   /** Returns `now`: the current Unix time in milliseconds. */
   clock: string;
-  /** A condition that is always true. It makes Citus run a bulk insert on the node of the rows. */
+  /** A condition that is always true, and makes Citus run a bulk insert on the node of the rows. */
   insertCondition?: string;
   /** Whether the rows are on a node of Citus. */
   isRouted: boolean;
@@ -34,8 +35,8 @@ export interface Session {
 }
 
 /**
- * Each statement of the store has an index. It must use that index right after a burst too, when the planner's statistics are
- * outdated: they may show a table as empty, and the planner would then scan all of it.
+ * Each statement of the store has an index, and must use that index even right after a burst, when the planner's
+ * statistics are outdated: they may show a table as empty, and the planner would then scan the whole table.
  */
 const PLANNER_SETTINGS: Readonly<Record<string, string>> = {
   enable_seqscan: 'off',
@@ -53,8 +54,8 @@ const SET_SYNCHRONOUS_COMMIT = `set_config('synchronous_commit', case current_se
   when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
 /**
- * Settings that change how the server parses a statement or formats a value. A database, a role or a pooler may have other
- * defaults.
+ * Settings that change how the server parses a statement or formats a value. A database, a role or a pooler may have
+ * other defaults.
  */
 const PINNED_SETTINGS: Readonly<Record<string, string>> = {
   client_encoding: 'UTF8',
@@ -72,12 +73,12 @@ const PINNED_SETTINGS: Readonly<Record<string, string>> = {
 const SET_LOCK_TIMEOUT = `set_config('lock_timeout', $1, true)`;
 
 /**
- * A row that each store has, and that never changes. Citus sends a statement that names its table to the node of the rows,
- * and evaluates the functions in the select list there.
+ * A row that each store has, and that never changes. Citus sends a statement that names the table `migrations` to the
+ * node of the store's rows, and evaluates the functions in the select list there.
  */
 const FROM_ROW_NODE = 'from migrations where number = 1';
 
-/** Identifies one start of a server. As a number: the statement that sets the time zone may evaluate this first. */
+/** Identifies one start of a server by a number, which does not depend on the time zone that a transaction sets. */
 const SERVER = 'extract(epoch from pg_postmaster_start_time())::text';
 
 /** PostgreSQL's number of the lock mode `ShareLock`. */
@@ -86,8 +87,8 @@ const SHARE_LOCK = 5;
 const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now';
 
 /**
- * Where the rows of the store are. `uninitialized`: on Citus, before the schema or the first migration. `shardId`: Citus's id of
- * the shard of the store's first table.
+ * The location of the store's rows. `uninitialized`: on Citus, before the schema or the first migration. `shardId`:
+ * Citus's id of the shard of the store's first table.
  */
 type RowLocation = ({ kind: 'here' } | { kind: 'routed'; shardId: number } | { kind: 'uninitialized' }) & {
   schema: string;
@@ -101,12 +102,13 @@ interface SchemaRow {
 
 const DEFAULT_SCHEMA = 'public';
 
-/** Resets the search path: a pooler may hand over a session in which another program has set its own. */
+/** Resets the search path: a pooler may hand over a session in which another program has changed the search path. */
 const RESET_SEARCH_PATH = `set_config('search_path', reset_val, true) from pg_settings where name = 'search_path'`;
 
 /**
- * Finds the schema of the store. `$1` names it, or is empty. Then it is the first schema of the search path, unless only the
- * default schema has a store: a changed search path would otherwise hide it, and an empty store would be created elsewhere.
+ * Finds the schema of the store: `$1`, or if `$1` is empty, the first schema of the search path, unless only the default
+ * schema has a store. A changed search path would otherwise hide that store, and an empty store would be created
+ * elsewhere.
  */
 const FIND_SCHEMA = `select case
     when $1 <> '' then $1
@@ -118,8 +120,8 @@ const FIND_SCHEMA = `select case
   from (select nullif(current_schema()::text, 'pg_catalog') as first) at`;
 
 /**
- * Queries the server, and returns the statements for its sessions. `schema`: where the tables are; undefined: found by the
- * search path. `idleMaxMs`: the server ends a write transaction that receives no statement for this long.
+ * Queries the server, and returns the statements for its sessions. `schema` contains the tables; if undefined, it is
+ * found by `FIND_SCHEMA`. `idleMaxMs`: the server ends a write transaction that receives no statement for this long.
  */
 export async function detectSession(
   connections: Connections,
@@ -167,8 +169,9 @@ async function locateRows({ schema, citus }: SchemaRow, query: QueryRow): Promis
 
 /**
  * While Citus moves the tables to another node, a row lock on the old node has no effect on the new one. So a write
- * transaction takes the lock that Citus itself takes before a write, and keeps it until it ends: the move waits for it, and
- * later transactions wait for the move. The move locks the first table first, before it has any other lock.
+ * transaction takes the lock that Citus itself takes before a write, and keeps this lock until the transaction ends: the
+ * move waits for the transaction, and later transactions wait for the move. The move locks the first table before it
+ * takes any other lock.
  */
 function shardLock(id: number): string {
   return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
@@ -182,7 +185,7 @@ function sessionFor(
 ): Session {
   const pinned: Record<string, string> = {
     ...PINNED_SETTINGS,
-    // The timeouts below end a transaction that hangs. This one would end a migration too.
+    // Off, because this timeout would also end a migration. The timeouts below end a transaction that hangs.
     ...(hasTransactionTimeout && { transaction_timeout: '0' }),
     search_path: quoted(rowLocation.schema),
   };
@@ -201,7 +204,7 @@ function sessionFor(
       isNamed: true,
     };
   }
-  // No generic plans: Citus has none for most statements, since it must know the values to find the node.
+  // Disables generic plans: Citus has none for most statements, since the node depends on the statement's values.
   const uninitialized: Session = {
     begin: [`select ${forWrites}, ${setConfigs(writing)}`],
     beginRead: [`select ${setConfigs(reading)}`],
@@ -225,7 +228,7 @@ function sessionFor(
   };
 }
 
-/** `tcp_user_timeout` covers a process that is stopped or cut off while it receives a result; the others do not. */
+/** `tcp_user_timeout` covers a process that stops or is cut off while it receives a result; the other timeouts do not. */
 function timeouts(statementTimeoutMs: number, idleMs: number): Record<string, string> {
   return {
     statement_timeout: String(statementTimeoutMs),
@@ -234,7 +237,7 @@ function timeouts(statementTimeoutMs: number, idleMs: number): Record<string, st
   };
 }
 
-/** Without two settings: Citus chooses the encoding of its own connections, and qualifies tables in the statements it sends. */
+/** Removes two settings: Citus chooses the encoding of its own connections, and qualifies the tables in statements. */
 function nodeSettings({ client_encoding, search_path, ...others }: Record<string, string>): Record<string, string> {
   return others;
 }
@@ -251,8 +254,8 @@ function setConfigs(values: Readonly<Record<string, string>>): string {
 }
 
 /**
- * Nothing reads the emitted message. It makes this a write transaction, so its commit waits until all earlier commits are
- * durable too, also on synchronous standbys.
+ * Emits a message that nothing reads. The message makes this a write transaction, so its commit waits until all earlier
+ * commits are durable too, also on synchronous standbys.
  */
 function statusQueryWith(settings: Readonly<Record<string, string>>): string {
   return `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,

@@ -5,9 +5,9 @@ import { Encryption, SSL_PARAMETERS } from './encryption.ts';
 
 /** The location of a store: a database, and optionally a schema in it. */
 export interface DatabaseLocation {
-  /** Without the schema. */
+  /** The URL without the parameter `schema`. */
   url: string;
-  /** Absent: session.ts chooses it. */
+  /** If absent, session.ts chooses the schema. */
   schema?: string;
 }
 
@@ -42,8 +42,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * `config`: the options of the client library, except `ssl`, which `encryption` adds. TCP keep-alive detects a server that
- * vanished. Throws like `locationOf`, and for invalid parameters of encryption.
+ * `config`: the options of the client library, except `ssl`, which `encryption` adds. TCP keep-alive detects a server
+ * that vanished. Throws like `locationOf`, and for invalid parameters of encryption.
  */
 export function clientOptions(
   storeUrl: string,

@@ -1,6 +1,6 @@
 /**
- * Encodes many rows as a few parameters of PostgreSQL: each column is one array in the binary format. So no value is escaped
- * or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
+ * Encodes many rows as a few parameters of PostgreSQL: each column is one array in the binary format. So no value is
+ * escaped or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
  */
 import type { SqlValue } from '../../../driver.ts';
 import { asBuffer, escapeText } from './values.ts';
@@ -10,7 +10,7 @@ export type ColumnType = 'int8' | 'text' | 'bytea';
 
 const ELEMENT_OID: Record<ColumnType, number> = { int8: 20, text: 25, bytea: 17 };
 
-/** Number of dimensions, null flag, element type, then length and lower bound of the only dimension. */
+/** Contains the number of dimensions, null flag, element type, then length and lower bound of the only dimension. */
 const HEADER_BYTES = 20;
 const NULL_LENGTH = -1;
 const HIGH_UNIT = 2 ** 32;

@@ -19,7 +19,7 @@ export class BulkStatements {
   readonly #typesByTable = new Map<string, ColumnTypes>();
 
   /**
-   * `queries` must be those of the calling transaction, which may have created the table itself. `condition` must always be
+   * `queries` must belong to the calling transaction, which may have created the table itself. `condition` must always be
    * true (`Session.insertCondition`).
    */
   async insert(
@@ -76,8 +76,8 @@ function updateOf(table: string, all: readonly string[], types: readonly ColumnT
   const [keyColumn, ...columns] = all;
   const names = all.map((_, index) => `c${index}`).join(', ');
   const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
-  // Looks each row up by its key. With a plain `=`, the planner may take the table for an empty one, start with it, and
-  // compare each of its rows with each given row.
+  // Looks each row up by its key. With a plain `=`, the planner may assume that the table is empty, start with the table,
+  // and compare each of the table's rows with each given row.
   const text = `update ${table} set ${values} from unnest(${arraysOf(types)}) as v(${names})
       where ${table}.${keyColumn} = any(array[v.c0])`;
   return { text, types };
@@ -102,7 +102,7 @@ async function readTypes(table: string, queries: Queries): Promise<ColumnTypes> 
   return types;
 }
 
-/** Undefined: a type that the store does not use. */
+/** Returns undefined for a type that the store does not use. */
 function columnTypeOf(name: string): ColumnType | undefined {
   if (name === 'bytea' || name === 'text') return name;
   return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;

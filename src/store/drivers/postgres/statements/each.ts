@@ -1,6 +1,6 @@
 /**
  * Builds a statement that runs one query for many sets of values, passed as arrays. One statement per set would cost this
- * process and the server far more than the few rows it returns.
+ * process and the server far more than the few rows that such a statement returns.
  */
 import type { SqlValue } from '../../../driver.ts';
 import { toPostgres } from '../../../sql/postgres.ts';
@@ -8,8 +8,8 @@ import type { ColumnType } from './arrays.ts';
 import type { BulkStatement } from './bulk.ts';
 
 /**
- * `firstSet` determines the types. Each row of the result has `nth`, the number of its set of values, from 1. The rows of a
- * set keep the order of `text`, and a limit in `text` applies to each set.
+ * `firstSet` determines the types. Each row of the result has `nth`, the number of its set of values, from 1. The rows of
+ * a set keep the order of `text`, and a limit in `text` applies to each set.
  */
 export function eachStatement(text: string, firstSet: readonly SqlValue[]): BulkStatement {
   const types = firstSet.map((value): ColumnType => (typeof value === 'number' ? 'int8' : 'text'));

@@ -1,10 +1,10 @@
 /**
- * Encodes values as parameters for PostgreSQL. Its text cannot contain the character NUL, which SQLite and JavaScript allow,
- * so NUL is written as two other characters.
+ * Encodes values as parameters for PostgreSQL. A text in PostgreSQL cannot contain the character NUL, which SQLite and
+ * JavaScript allow, so NUL is written as two other characters.
  */
 import type { SqlParam, SqlValue } from '../../../driver.ts';
 
-/** Encodes a parameter for the client library. An array becomes a literal; the server infers its type from the context. */
+/** Encodes a parameter for the client library. An array becomes a literal; the server infers the literal's type. */
 export function toParameter(param: SqlParam): string | number | Buffer | null {
   if (Array.isArray(param)) return arrayLiteral(param);
   return toValue(param as SqlValue);
@@ -30,7 +30,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-// A private-use character that publishes hardly ever contain. Where a text contains it, the letter `e` is added after it.
+// A private-use character that publishes hardly ever contain. After this character in a text, the letter `e` is added.
 const ESCAPE = '\uF8FE';
 const NUL = '\0';
 
