@@ -1,6 +1,6 @@
 /**
- * The interface to tokens and signing keys: who may call, and which keys sign the deliveries of a project (contract M 2, 10.3).
- * It is implemented over the store.
+ * The interface to the accounts of projects, which the server implements over the store: tokens, which authenticate
+ * callers, and keys, which sign deliveries (contract M 2, 10.3).
  */
 import type { Token, TokenScope } from '../engine/accounts/store.ts';
 import type { ProjectId } from '../engine/model.ts';
@@ -17,7 +17,7 @@ export interface SigningKeys {
   next: string;
 }
 
-/** The tokens of a project, for its own full tokens (docs/decisions/029). `by`: the hash of the caller's token. */
+/** Lets a full token manage the tokens of its project (docs/decisions/029). `by`: the hash of the caller's token. */
 export interface ProjectTokens {
   list(projectId: ProjectId): Promise<Token[]>;
   /** `secret`: the token itself, which is not stored. Throws `ApiError` 401, 412. */
@@ -32,7 +32,7 @@ export interface CreatedToken {
 }
 
 export interface Accounts {
-  /** `tokenHash`: SHA-256 of the whole token, base64url. Reads only memory, since it runs on every request. */
+  /** `tokenHash`: SHA-256 of the whole token, base64url. Reads only memory, since every request is authenticated. */
   authenticate(tokenHash: string): Caller | undefined;
   /**
    * Version of the accounts in memory, if other workers can change accounts too. A token that an older version accepted may
@@ -44,7 +44,7 @@ export interface Accounts {
   /**
    * Returns `undefined` if the accounts in memory are current, or if the project of a known token is served although the
    * directory is unavailable. Otherwise this worker has missed its checks for changes for too long, and the promise resolves
-   * when the accounts are current again. It rejects with `StoreUnavailable` if they cannot be read.
+   * when the accounts are current again. The promise rejects with `StoreUnavailable` if the accounts cannot be read.
    */
   catchUp?(projectId?: ProjectId): Promise<void> | undefined;
   /**
@@ -52,7 +52,7 @@ export interface Accounts {
    * were read for an unknown token within the last second, or no other worker can change them.
    */
   refreshForUnknownToken?(): Promise<void> | undefined;
-  /** The project with this name, which is the `UserID` in its tokens. */
+  /** The project with this name. The tokens of the project contain the name as `UserID`. */
   projectByName(name: string): ProjectId | undefined;
   /** The name of a project that has a token. */
   projectName(projectId: ProjectId): string;

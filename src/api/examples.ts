@@ -3,7 +3,7 @@
  * command, and a test sends it.
  */
 
-/** By the name of a path parameter. */
+/** Example values by the name of the path parameter. */
 const IN_PATHS: Readonly<Record<string, string>> = {
   destination: 'https://example.com/hook',
   dlqId: '1767225600000-1',
@@ -30,7 +30,7 @@ const A_MESSAGE = { query: { messageIds: IN_PATHS['messageId'] ?? '' } };
 const A_DEAD_LETTER = { query: { dlqIds: IN_PATHS['dlqId'] ?? '' } };
 const AN_ENDPOINT = { body: { endpoints: [{ url: 'https://example.com/hook', name: 'shop' }] } };
 
-/** By operation. An operation that is missing here needs only its path. Bulk operations name a single item. */
+/** Examples by operation id. An operation without an example needs only its path. Bulk operations name a single item. */
 const OF_OPERATIONS: Readonly<Record<string, Example>> = {
   publish: { headers: { 'Upstash-Delay': '10s', 'Upstash-Retries': '5' }, body: A_BODY },
   enqueue: { body: A_BODY },

@@ -44,7 +44,7 @@ export const REQUESTS_PER_SOCKET_MAX = 10_000;
 /** Length of JSON bodies of filters and of other small requests. */
 const SMALL_JSON_BYTES_MAX = 256 * 1024;
 
-/** JSON values in such a body. Each costs time, and no request needs more. */
+/** JSON values in the body of a small request. Each value costs time, and no request needs more. */
 const SMALL_JSON_VALUES_MAX = 10_000;
 
 /** Flow-control keys in one response. A project may have any number of them (P10). */
@@ -53,13 +53,13 @@ export const FLOW_KEYS_PAGE_MAX = 1000;
 /** Ids that one request may name (`messageIds`, `dlqIds`). */
 export const IDS_MAX = 1000;
 
-/** Endpoints that one request may add to a URL group or remove from it. Each is searched for in the whole group. */
+/** Endpoints that one request may add to or remove from a URL group. Each endpoint is searched for in the whole group. */
 export const ENDPOINTS_PER_REQUEST_MAX = 1000;
 
 /** Messages that one request may create, after its URL groups are resolved, unless `batchItemsMax` is more. */
 export const MESSAGES_PER_REQUEST_MAX = 10_000;
 
-/** Distinct values of one filter. Each costs time for every row that is read. */
+/** Distinct values of one filter. Each value costs time for every row that is read. */
 export const FILTER_VALUES_MAX = 100;
 
 /**
@@ -68,10 +68,10 @@ export const FILTER_VALUES_MAX = 100;
  */
 export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Length of the longest page as JSON: `PAGE_BODY_BYTES_MAX` in base64, or half of it twice. */
+/** Length of the longest page as JSON: `PAGE_BODY_BYTES_MAX` in base64, or half of these bytes twice. */
 export const LONG_RESPONSE_BYTES = 24 * 1024 * 1024;
 
-/** Memory of all long responses at a time. While one is built, the rows that were read for it are in memory too. */
+/** Memory of all long responses at a time. While a response is built, its rows from the store are in memory too. */
 export const LONG_RESPONSES_BYTES_MAX = 256 * 1024 * 1024;
 
 /** JSON values of one message: its members, its headers and the values of lists in them. */
@@ -80,7 +80,7 @@ export const VALUES_PER_ITEM_MAX = 1_000;
 /** JSON values of a batch for each message that it may have. `least`: the minimum of the total limit. */
 export const BATCH_VALUES = { perItem: 250, least: 2_500 };
 
-/** Average limits of the headers of the items of a batch. A single item may have as many as a publish. */
+/** Average limits of the headers of the items of a batch. A single item may have as many headers as a publish. */
 export const BATCH_HEADERS_PER_ITEM = { bytes: 4 * 1024, lines: 100 };
 
 /** The limit of one message's body, wherever the message comes from. */

@@ -1,6 +1,6 @@
 /**
- * Writes the interface as an OpenAPI 3.1 document from the route table, so that it has every route. Tests check responses
- * against the schemas of the document.
+ * Writes the interface as an OpenAPI 3.1 document from the route table, so that the document has every route. Tests check
+ * responses against the schemas of the document.
  */
 import type { TSchema } from '@sinclair/typebox';
 import { exampleOf } from './examples.ts';
@@ -15,7 +15,7 @@ export interface OpenApiDocument {
   info: { title: string; version: string; description: string; license: { name: string; identifier: string } };
   servers: { url: string }[];
   tags: { name: string }[];
-  /** By path and method in lower case. */
+  /** The operations by path, then by method in lower case. */
   paths: Record<string, Record<string, Operation>>;
   components: {
     schemas: Record<string, JsonSchema>;
@@ -53,7 +53,7 @@ export interface Response {
   content?: Content;
 }
 
-/** By media type; absent schema: any bytes. */
+/** By media type. Content without a schema is any bytes. */
 export type Content = Record<string, { schema?: JsonSchema; example?: unknown }>;
 
 /** Version of the interface, as in the path `/v2`. `waypost version` prints the release of the server. */
@@ -95,8 +95,8 @@ const SECTIONS: Readonly<Record<string, string>> = {
 const SCHEDULES_PATH = '/v2/schedules/{destinationOrScheduleId}';
 
 /**
- * OpenAPI allows only one of several paths that differ only in the name of a parameter. Ours also differ in their
- * methods, so they share one path, and each operation describes its parameter.
+ * OpenAPI allows only one of several paths that differ only in the name of a parameter. Our routes with such paths differ
+ * in their methods too, so these routes share one path, and each operation describes its parameter.
  */
 const SHARED_PATHS: Readonly<Record<string, string>> = {
   '/v2/schedules/*': SCHEDULES_PATH,
@@ -136,7 +136,7 @@ const REFUSAL_HEADERS: Readonly<Record<number, Response['headers']>> = {
   503: { 'Retry-After': integerHeader('Seconds; not in responses of /readyz.') },
 };
 
-/** Writes the document. It depends only on `routes`, and has the order of the table. */
+/** Writes the document, which depends only on `routes` and has their order. */
 export function writeOpenApi(routes: readonly Route[]): OpenApiDocument {
   const schemas = new SchemaWriter();
   const paths: OpenApiDocument['paths'] = {};
@@ -243,7 +243,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
   return sentences.join(' ');
 }
 
-/** The statuses of refusals of this route, besides those that every route has. */
+/** The statuses of refusals of this route, besides the statuses that every route has. */
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const statuses = new Set(refusals);
   if (access !== 'public') statuses.add(401).add(429).add(503); // rate limits, and the store may be unavailable

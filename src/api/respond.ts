@@ -56,7 +56,7 @@ export function respond({ request, response, connection }: Exchange, apiResponse
   }
 }
 
-/** Sends a stream. The connection is closed after it, since the client cannot know when it may send another request. */
+/** Sends a stream, then closes the connection, since the client cannot know when it may send another request. */
 function startStream(
   { response, connection }: Exchange,
   { status, headers, onSent }: ApiResponse,
@@ -73,7 +73,7 @@ function startStream(
   stream.start(response);
 }
 
-/** Whether the request has a body. That of an unauthenticated request is never read. */
+/** Whether the request has a body. The body of an unauthenticated request is never read. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
 }

@@ -11,7 +11,7 @@ export interface ApiResponse {
   json: string;
   /** A page or a file, sent instead of `json`. A text is sent as UTF-8. */
   content?: { type: string; body: string | Uint8Array };
-  /** A stream that either side can end, sent instead of `json`. It is the last response of its connection. */
+  /** A stream that either side can end, sent instead of `json`. A stream is the last response of its connection. */
   stream?: ResponseStream;
   headers?: Readonly<Record<string, string>>;
   /** Called when the response is no longer in memory: it was sent, or the client has disconnected. */
@@ -36,7 +36,7 @@ export interface Sink {
   on(event: 'drain', listener: () => void): unknown;
 }
 
-/** Within this time a flush ends, or a full disk is checked again; and no client gives up. */
+/** Within this time, a flush ends, a full disk is checked again, and no client gives up. */
 const RETRY_AFTER_S = 1;
 
 export const NO_BODY: ApiResponse = { status: 200, json: '' };

@@ -127,7 +127,7 @@ function descend(branch: Branch, path: Path, at: number, rawIds: readonly string
   return routesOfWord ?? (parameter && walk(parameter, path, segmentEnd + 1, [...rawIds, segment]));
 }
 
-/** Whether a destination may follow. If other paths share this prefix, this depends on the method. */
+/** Whether a destination may follow, which depends on the method if other paths share this prefix. */
 function isDestinationBehind({ routes, words, parameter }: Branch, method: string): boolean {
   if (words.size > 0 || parameter) return hasDestination(routes.get(method));
   const [any] = routes.values();

@@ -44,11 +44,11 @@ export interface Route {
    * unchanged.
    */
   responses: Record<number, TSchema | undefined>;
-  /** Whether a token in the query is rejected. URLs are logged and shared, and this route may do too much for that. */
+  /** Whether a token in the query is rejected. URLs are logged and shared, which is too risky for this route. */
   isTokenInHeaderOnly?: true;
   /** Whether the token of a run's delivery is sufficient, for data of that run (contract K 2). */
   isForItsRun?: true;
-  /** Whether a response may have many megabytes. It then waits for memory before any row is read for it (P10). */
+  /** Whether a response may have many megabytes. Its request then waits for memory before it reads any row (P10). */
   isLong?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
@@ -61,7 +61,7 @@ export function row(access: Access, method: RouteMethod, path: string, operation
   return { access, method, path, operationId, responses };
 }
 
-/** One authenticated request, or one to a public route. */
+/** An authenticated request, or a request to a public route. */
 export interface Call extends Admitted {
   /** 0 on public routes. */
   projectId: ProjectId;
@@ -89,7 +89,7 @@ export interface Call extends Admitted {
   callerIp: string | undefined;
   /** Aborts once the client has closed the connection before the response; for long operations. */
   hangUp: () => AbortSignal;
-  /** As `Connection.leaving`. */
+  /** See `Connection.leaving`. */
   leaving: () => AbortSignal;
   /** Parts of the request that the server ignores. The response names them. */
   ignored: Ignored;
@@ -117,7 +117,7 @@ export interface VirtualTime {
   readonly isIdle: boolean;
   /** Advances the time. Resolves when everything that became due is done. */
   advance(ms: Millis): Promise<void>;
-  /** Advances the time until the server is idle, at most by `limitMs`. Resolves to whether it is idle. */
+  /** Advances the time until the server is idle, at most by `limitMs`. Resolves to true if the server is idle. */
   runUntilIdle(limitMs: Millis): Promise<boolean>;
 }
 

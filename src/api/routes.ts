@@ -64,7 +64,7 @@ export function createRoutes(services: Services): Route[] {
 /** The default of the setting, as the document shows it. */
 const LOGS_PAGE_DEFAULT = 1_000;
 
-/** Every route, optional ones included, for its description. The handlers do not work, since they have no services. */
+/** All routes, including optional routes, for descriptions. The handlers do not work, since they have no services. */
 export function describedRoutes(): Route[] {
   const services = {
     engine: {},

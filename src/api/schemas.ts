@@ -26,7 +26,8 @@ const State = Type.Union(
 );
 
 /**
- * An object with exactly these members; an undocumented member is an error. With an `$id`, the document defines it once.
+ * An object with exactly these members; an undocumented member is an error. The document defines an object with `$id`
+ * once.
  */
 export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });

@@ -67,7 +67,7 @@ function explain(error: unknown, terminal: Terminal): number {
     terminal.printError(`waypost: ${error.message}\n`);
     return error.exitCode;
   }
-  // Such as a full disk or an unreachable database, which the operator can fix.
+  // The operator can fix the cause, such as a full disk or an unreachable database.
   if (error instanceof CannotStart || error instanceof StoreUnavailable) {
     terminal.printError(`waypost: ${error.message}\n`);
     return EXIT.failed;

@@ -10,7 +10,7 @@ import { commandWithSettings } from './command-with-settings.ts';
 import { nextSignal } from './signal.ts';
 
 const MINUTE_MS = 60_000;
-/** About the duration of the scenes before the schedule. */
+/** Approximate duration of the scenes before the schedule. */
 const UNTIL_MINUTE_MS = 8_000;
 
 export const demo = commandWithSettings(
@@ -43,7 +43,7 @@ Accepts the settings of "waypost dev"; "waypost dev --help" lists them.`,
     const { startActivity, keepPublishing } = await import('./demo/activity.ts');
     const { startWorkflowApp } = await import('./demo/workflow-app.ts');
 
-    // The console shows the real time. Otherwise the clock is ahead, so that the schedule triggers soon.
+    // With `--keep`, the console shows the real time. Otherwise the clock is ahead, so that the schedule triggers soon.
     const clock = keeps ? systemClock : shortlyBeforeMinute(systemClock);
     const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
     const receiver = await startReceiver();

@@ -1,10 +1,10 @@
 /** Warns about versions of Node with known vulnerabilities. */
 
 /**
- * The first version without a vulnerability that an endpoint or a client could exploit. 24.22.1 fixes three more: in decoding
- * Brotli, in names with a NUL byte, and in certificates of oddly written addresses. None of them is reachable from
- * outside: Waypost decodes Brotli only from that version on, and normalises hosts by the URL standard
- * (`test/delivery/node-faults.test.ts`).
+ * The first version without a vulnerability that an endpoint or a client could exploit. 24.22.1 fixes three more
+ * vulnerabilities: in decoding Brotli, in names with a NUL byte, and in certificates of oddly written addresses. None of
+ * the three is reachable from outside: Waypost decodes Brotli only from 24.22.1 on, and normalises hosts as in the URL
+ * standard (`test/delivery/node-faults.test.ts`).
  */
 const SAFE_VERSION = '24.21.0';
 

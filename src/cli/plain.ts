@@ -7,7 +7,7 @@ export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
 }
 
-/** `value` as JSON without such characters: `JSON.stringify` escapes only those below U+0020. */
+/** `value` as JSON, safe for a terminal: `JSON.stringify` alone escapes only control characters below U+0020. */
 export function plainJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(/[\x7f-\x9f\p{Cf}]/gu, (character) =>
     Array.from({ length: character.length }, (_, at) => escapeOf(character.charCodeAt(at))).join(''),

@@ -11,8 +11,8 @@ export function exitCodeOf(signal: Signal): number {
 }
 
 /**
- * Resolves at the next SIGTERM or SIGINT. Until then these signals do not terminate the process. As the first process of a
- * container (PID 1), it needs this to receive them at all.
+ * Resolves at the next SIGTERM or SIGINT. Until then these signals do not terminate the process. The first process of a
+ * container (PID 1) receives these signals only if it listens for them.
  */
 export function nextSignal(): Promise<Signal> {
   return new Promise((resolve) => {

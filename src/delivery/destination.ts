@@ -1,4 +1,4 @@
-/** Parses a destination URL into the parts of a request: where to connect, the path, and the credentials. */
+/** Parses a destination URL into the parts of a request: the host to connect to, the path, and the credentials. */
 import { withoutFragment } from '../protocol/urls/destination.ts';
 
 export interface Destination {
@@ -8,7 +8,7 @@ export interface Destination {
   hostname: string;
   /** Path and query for the request line. */
   path: string;
-  /** The URL as the receiver sees it, without user info, in characters that HTTP allows. The signature covers it. */
+  /** The signed URL, as the receiver sees it: without user info, in characters that HTTP allows. */
   requestedUrl: string;
   /** `Basic …` from the URL's user info, if there is any (contract M 5.2.4). */
   authorization?: string;
@@ -18,9 +18,9 @@ export interface Destination {
 const PLAIN_URL = /^https?:\/\/([^/?#@\\\s]+)([/?][!"$-~]*)?(?:#.*)?$/i;
 
 /**
- * Parses a URL that was accepted at publish; `origin` is the message's. The path stays byte for byte as the publisher wrote
- * it (contract M 7.1), including `/a/../b` and `%2F`. Only text that a request line cannot contain (spaces, non-ASCII
- * characters) is encoded, by the URL standard. Throws TypeError for an invalid URL.
+ * Parses a URL that was accepted at publish; `origin`: the origin of the message. The path stays byte for byte as the
+ * publisher wrote it (contract M 7.1), including `/a/../b` and `%2F`. Only text that a request line cannot contain
+ * (spaces, non-ASCII characters) is encoded, as in the URL standard. Throws TypeError for an invalid URL.
  */
 export function readDestination(url: string, origin: string): Destination {
   const plain = PLAIN_URL.exec(url);

@@ -42,7 +42,7 @@ export interface ExchangeRequest {
   timeoutMs: Millis;
   /** Maximum length of the body of a 2xx response; the rest is truncated. */
   responseBytesMax: number;
-  /** The same for a response without a success status. */
+  /** Maximum length of the body of a response without a success status. */
   failureBytesMax: number;
   /** Whether the headers and body of a 2xx response are needed (contract M 7.3.1). They are read in any case. */
   keepSuccess: boolean;
@@ -100,7 +100,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
     this.#deadline?.cancel();
   }
 
-  /** For our shutdown or a cancel, which are not failures of the endpoint. */
+  /** Ends the exchange at our shutdown or at a cancel, which are not failures of the endpoint. */
   interrupt(): void {
     this.#giveUp({ kind: 'interrupted' });
   }
@@ -173,11 +173,12 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, AttemptInFl
   }
 
   /**
-   * Whether the endpoint closed a reused connection before it read the request. A server may close a kept-alive connection at
-   * the moment when we write to it. Usually it has not read the request, and a failed attempt would use up a retry without
-   * a fault of the endpoint. So the request is repeated once, at once, on a new connection and under the same deadline. In
-   * rare cases the endpoint reads both requests, with the same message id and retry count: delivery is at least once. On a
-   * new socket, or after a checkpoint or any byte of the response, a closed connection counts as a failure.
+   * Whether the endpoint closed a reused connection before it read the request. A server may close a kept-alive
+   * connection at the moment when we write a request. Usually the server has not read the request, and a failed attempt
+   * would use up a retry without a fault of the endpoint. So the request is repeated once, at once, on a new connection
+   * and under the same deadline. In rare cases the endpoint reads both requests, with the same message id and retry
+   * count: delivery is at least once. On a new socket, or after a checkpoint or any byte of the response, a closed
+   * connection counts as a failure.
    */
   #wasHangUpOnReuse(error: Error): boolean {
     return (

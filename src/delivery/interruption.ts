@@ -1,4 +1,4 @@
-/** Interrupts all attempts of a signal when it aborts. */
+/** Interrupts all attempts of a signal when the signal aborts. */
 
 export interface Interruptible {
   interrupt(): void;

@@ -15,7 +15,7 @@ import { ResponseFilter, SLICE_BYTES } from './responses/response-filter.ts';
 export interface OriginsOptions {
   connector: Connector;
   connectionsPerOriginMax: number;
-  /** Maximum number of pools. Beyond it, the least recently used idle pool is closed for each new origin. */
+  /** Maximum number of pools. Beyond this number, the least recently used idle pool is closed for each new origin. */
   originsMax: number;
   /** Maximum size of a response head, accurate to a few KiB. */
   responseHeaderBytesMax: number;
@@ -27,11 +27,11 @@ export interface Lessee {
   onConnection(connection: Connection): void;
 }
 
-/** One `Client` and its socket. It belongs to one lessee at a time, which calls `release` or `discard` once. */
+/** A `Client` with its socket, for one lessee at a time. The lessee calls `release` or `discard` once. */
 export class Connection {
   readonly client: Client;
   readonly #pool: OriginPool;
-  /** Complete responses on the current socket. If there are any, the peer may be closing the socket at this moment. */
+  /** Complete responses on the current socket. After the first response, the peer may close the socket at any moment. */
   responsesRead = 0;
   leased = true;
   /** The project of the current attempt, set by each lessee. */
@@ -46,13 +46,13 @@ export class Connection {
     this.client = new Client(pool.origin, {
       pipelining: 1,
       allowH2: false,
-      // The attempt's own deadline covers these.
+      // The attempt's own deadline covers both times.
       headersTimeout: 0,
       bodyTimeout: 0,
       // Common servers close connections after 5 s. The `Keep-Alive` header of a server takes precedence, up to a minute.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 60_000,
-      // The filter has a lower limit for heads, so only trailers can reach this one.
+      // The filter has a lower limit for heads, so only trailers can reach this limit.
       maxHeaderSize: responseHeaderBytesMax + 2 * SLICE_BYTES,
       connect: (options, callback) => {
         this.responsesRead = 0;

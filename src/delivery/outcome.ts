@@ -92,7 +92,7 @@ export function withArticle(addressClass: AddressClass): string {
   return addressClass === 'unspecified' ? `an ${addressClass}` : `a ${addressClass}`;
 }
 
-/** Whether the peer closed the connection without a response, as it may when it closes an idle one at the wrong moment. */
+/** Whether the peer closed the connection without a response, for example when a request reuses an idle connection. */
 export function isHangUp(error: Error): boolean {
   const code = codeOf(error);
   return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';

@@ -35,9 +35,9 @@ export interface HeadInput {
 }
 
 /**
- * Alternating names and values, as undici expects them: first the stored header map, one line per value, then the headers of
- * the server. A forwarded header is dropped if the server adds one of the same name, except that forwarded `User-Agent` and
- * `Content-Type` take precedence (contract M 4.4.6).
+ * Alternating names and values, as undici expects them: first the stored header map, one line per value, then the headers
+ * of the server. A forwarded header is dropped if the server adds a header of the same name, except that forwarded
+ * `User-Agent` and `Content-Type` take precedence (contract M 4.4.6).
  */
 export function requestHead(input: HeadInput): string[] {
   const { header, settings } = input.claimed.message;
@@ -54,7 +54,7 @@ export function requestHead(input: HeadInput): string[] {
   return head;
 }
 
-/** The headers of the server, which replace forwarded ones of the same name. */
+/** The headers of the server, which replace forwarded headers of the same name. */
 function addedHeaders({ claimed, signature, region, mayHaveBaggage, checkpoint }: HeadInput): string[] {
   const { message, retried } = claimed;
   const { settings } = message;

@@ -55,7 +55,7 @@ export function addWorkflowHeaders(
   if (checkpoint !== undefined) added.push(names.checkpoint, checkpoint, names.endStep, END_STEP_BYTES);
 }
 
-/** The settings of the delivery, which a library compares with those of the step that it is about to execute (contract W 6.6). */
+/** The settings of the delivery. A library compares them with the settings of the step to execute (contract W 6.6). */
 function addConfiguration(
   added: string[],
   { flowControl, maxRetries, retryDelayExpression, run }: MessageSettings,

@@ -28,14 +28,15 @@ export interface CallbackReport {
   createdAt: number;
   scheduleId?: string | undefined;
   callerIP?: string | undefined;
-  /** Set if it reports the failure of a run (contract W 13.2). */
+  /** Set if the callback reports the failure of a run (contract W 13.2). */
   workflowRunId?: string | undefined;
   workflowCreatedAt?: number | undefined;
 }
 
 /**
- * The report as JSON. It is assembled as bytes, since the two bodies can exceed the maximum length of a string. Header values
- * are text. With `forWorkflow`, values stay within the characters of HTTP, since libraries create `Headers` from them.
+ * The report as JSON, assembled as bytes, since the two bodies can exceed the maximum length of a string. Header values
+ * are text. With `forWorkflow`, header values have only characters of HTTP, since libraries create `Headers` from these
+ * values.
  */
 export function encodeCallbackPayload(
   { body, sourceBody, url, header, sourceHeader, ...others }: CallbackReport,

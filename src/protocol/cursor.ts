@@ -17,7 +17,7 @@ export function dlqIdOf(failedAtMs: number, key: number): string {
   return encodeCursor(failedAtMs, key);
 }
 
-/** Reads what `encodeCursor` wrote, or a plain Unix time in ms; `undefined` for anything else. */
+/** Reads a result of `encodeCursor`, or a plain Unix time in ms. Returns `undefined` for any other text. */
 export function decodeCursor(text: string): Cursor | undefined {
   const parts = CURSOR.exec(text);
   if (parts === null) return undefined;

@@ -5,8 +5,8 @@ import type { HeaderMap } from './options/settings.ts';
 
 /**
  * Headers that belong to one HTTP connection or to the framing of one request, lower-case (contract M 4.4.5, RFC 9110
- * section 7.6.1). They would break the delivery, or change its meaning. Clients that
- * forward all headers of a request send them too.
+ * section 7.6.1). Such headers would break the delivery, or change its meaning. Clients that forward all headers of a
+ * request send such headers too.
  */
 const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
   'host',
@@ -51,7 +51,7 @@ export const canonicalHeaderName: (name: string) => string = memo((name) =>
   name.replace(MISSPELT, (letter) => (letter >= 'a' ? letter.toUpperCase() : letter.toLowerCase())),
 );
 
-/** An empty header map. It has no prototype, so that names such as `__proto__` are ordinary names. */
+/** An empty header map without a prototype, so that names such as `__proto__` are ordinary names. */
 export function newHeaderMap(): HeaderMap {
   return Object.create(null) as HeaderMap;
 }
@@ -85,9 +85,9 @@ function isBlank(code: number): boolean {
 }
 
 /**
- * Throws `invalid_header` (400) when HTTP cannot carry the header `name` with `values`. The error names it
- * `headerAsSent`, as the client wrote it (`Upstash-Forward-X`). If it were accepted, every attempt would fail in the
- * same way.
+ * Throws `invalid_header` (400) when HTTP cannot carry the header `name` with `values`. The error contains
+ * `headerAsSent`, the name as the client wrote it (`Upstash-Forward-X`). If such a header were accepted, every attempt
+ * would fail in the same way.
  */
 export function refuseUnforwardable(headerAsSent: string, name: string, values: readonly string[]): void {
   if (!isHeaderName(name)) {
@@ -100,7 +100,7 @@ export function refuseUnforwardable(headerAsSent: string, name: string, values: 
   }
 }
 
-/** Why `isHeaderValue` refuses a value. */
+/** The reason why `isHeaderValue` refuses a value. */
 export const UNSENDABLE_VALUE = 'the value has a control character or a character above Latin-1';
 
 /** A client's value for an error text: quoted, escaped and truncated to a readable length. */

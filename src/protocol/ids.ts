@@ -10,7 +10,7 @@ const BASE = ALPHABET.length;
 const CODES = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
 /** Value of the digit with a character code, or -1. */
 const DIGITS = Int8Array.from({ length: 128 }, (_, code) => ALPHABET.indexOf(String.fromCharCode(code)));
-/** Bytes below this are evenly spread over the digits; other bytes are dropped. */
+/** Bytes below this limit are evenly spread over the digits; other bytes are dropped. */
 const FAIR_BYTES = 256 - (256 % BASE);
 
 const MESSAGE_PREFIX = 'msg_';
@@ -19,15 +19,15 @@ const KEY_DIGITS = 10;
 /** 22 × log2(58) = 128.9 random bits. */
 const RANDOM_DIGITS = 22;
 const MESSAGE_ID_LENGTH = MESSAGE_PREFIX.length + KEY_DIGITS + RANDOM_DIGITS;
-/** Random digits of every other kind of id (contract M 3.3). */
+/** Random digits of an id that is not a message id (contract M 3.3). */
 const OTHER_DIGITS = 28;
 
 /** One buffer for all calls: each call fills and reads it synchronously. */
 const scratch = Buffer.alloc(64);
 
 /**
- * A message id that contains its store key, so that a message is found by id without an index on ids. It is `msg_`, the
- * key as ten base58 digits (most significant first), then 128 random bits. `key` is a safe integer, 0 or more.
+ * A message id that contains its store key, so that a message is found by id without an index on ids. The id is `msg_`,
+ * the key as ten base58 digits (most significant first), then 128 random bits. `key` is a safe integer, 0 or more.
  */
 export function mintMessageId(key: number, random: RandomBytes): string {
   scratch.write(MESSAGE_PREFIX, 'latin1');

@@ -39,7 +39,7 @@ export function checkNewName(kind: Exclude<NameKind, 'label'>, name: string, hea
 
 /**
  * Throws `invalid_name` (400) unless `isName(name)`. `header` is the config header that contains the name, if any;
- * the error names it.
+ * the error names this header.
  */
 export function checkName(kind: NameKind, name: string, header?: string): void {
   if (isName(name)) return;

@@ -1,4 +1,4 @@
-/** Reads which parts of a message are hidden from logs and other views, and hides them (contract M 19). */
+/** Reads the parts of a message that logs and other views must hide, and hides these parts (contract M 19). */
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 import { invalidHeader } from './errors.ts';
@@ -11,8 +11,8 @@ import { decodeWireText } from './urls/request-target.ts';
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 
 /**
- * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all of them, `header[Name]` for one (contract M 19).
- * Throws `invalid_header` (400) for any other element, and for an empty list, which is surely a mistake.
+ * Reads `Upstash-Redact-Fields`: `body`, `header` or `headers` for all headers, `header[Name]` for one header (contract
+ * M 19). Throws `invalid_header` (400) for any other element, and for an empty list, which is surely a mistake.
  */
 export function parseRedaction(text: string, header = 'Upstash-Redact-Fields'): Redaction {
   let body = false;
@@ -47,7 +47,7 @@ export function redactedText(bytes: Uint8Array): string {
 
 /**
  * The saved default config headers of a URL group, as views show them. A header to forward is hidden if the defaults
- * themselves redact it: otherwise the view would reveal what the logs of each message hide.
+ * themselves redact it: otherwise the view would reveal a value that the logs of each message hide.
  */
 export function redactDefaults(map: HeaderMap): HeaderMap {
   let redaction: Redaction | undefined;
@@ -58,7 +58,7 @@ export function redactDefaults(map: HeaderMap): HeaderMap {
   return redactConfigHeaders(map, redaction);
 }
 
-/** Config headers as views show them. `redaction` is that of the messages published with them. */
+/** Config headers as views show them. `redaction`: the redaction of the messages published with these headers. */
 export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {

@@ -14,8 +14,8 @@ const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 307, 308]);
 const ADDRESS_LENGTH_MAX = 1_000;
 
 /**
- * The end of an error text about a redirect of the request for `url`; empty for any other response. It omits the
- * address if the response has none or `redaction` hides the header, and always the query, which may contain secrets.
+ * The end of an error text about a redirect of the request for `url`; empty if the response is not a redirect. The text
+ * has no address if there is none or `redaction` hides it, and never has the query, which may contain secrets.
  */
 export function redirectText(
   { status, header }: { status: number; header: HeaderMap },

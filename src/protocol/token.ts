@@ -33,7 +33,7 @@ export function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
 }
 
-/** 64 bits of the hash: enough to distinguish tokens, but useless for guessing one. */
+/** 64 bits of the hash: enough to distinguish tokens, but useless for guessing a token. */
 const ID_BYTES = 8;
 
 /**
@@ -44,7 +44,7 @@ export function tokenIdOf(tokenHash: string): string {
   return `tok_${Buffer.from(tokenHash, 'base64url').toString('hex', 0, ID_BYTES)}`;
 }
 
-/** The `UserID` inside a token; `undefined` when it has none. Does not check whether the token is valid. */
+/** The `UserID` inside a token; `undefined` for a token without a `UserID`. Does not check whether the token is valid. */
 export function userIdOfToken(token: string): string | undefined {
   try {
     const decoded: unknown = JSON.parse(Buffer.from(token, 'base64').toString('utf8'));

@@ -1,17 +1,17 @@
 /**
- * Reads the trace that a message belongs to (W3C Trace Context, W3C Baggage). The publisher sends it in plain headers; all
- * messages that follow from the published one carry it too. Invalid values are ignored, as the standards require, and
- * never make a publish fail.
+ * Reads the trace that a message belongs to (W3C Trace Context, W3C Baggage). The publisher sends the trace in plain
+ * headers; all messages that follow from the published message carry the trace too. Invalid values are ignored, as the
+ * standards require, and never make a publish fail.
  */
 import { isHeaderValue, trimBlanks } from './headers.ts';
 import type { HeaderMap, TraceContext } from './options/settings.ts';
 
-/** In characters. The standards require to forward at least 512 of `tracestate`, and allow to limit `baggage` to 8,192. */
+/** In characters. The standards require at least 512 for `tracestate`, and allow a limit of 8,192 for `baggage`. */
 const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
 
 /**
- * Version, trace id, id of the parent span, flags; a later version may add more. Characters that no header can carry are
- * rejected, since an item of a batch may contain them.
+ * Version, trace id, id of the parent span, flags; a later version may add fields. Characters that no header can carry
+ * are rejected, since an item of a batch may contain such characters.
  */
 const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/;
 
@@ -34,7 +34,7 @@ export interface TraceParent {
   isSampled: boolean;
 }
 
-/** `undefined` for a value that must be ignored by the standard. */
+/** Returns `undefined` for a value that the standard requires receivers to ignore. */
 export function parseTraceParent(value: string): TraceParent | undefined {
   if (value.length > LENGTH_MAX.traceparent) return undefined;
   const [, version, traceId = '', spanId = '', flags = '', more] = PARENT.exec(value) ?? [];
@@ -43,7 +43,7 @@ export function parseTraceParent(value: string): TraceParent | undefined {
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
-/** The trace in a message's `forwarded` headers, else the one in the plain headers of its request; `undefined` without a valid one. */
+/** The trace in a message's `forwarded` headers, else in its request's plain headers; `undefined` without a trace. */
 export function readTraceContext(
   forwarded: HeaderMap,
   rawHeaders: readonly string[],
@@ -93,7 +93,7 @@ function plainContext(rawHeaders: readonly string[]): TraceHeaderLines | undefin
   return found && found.parents.length > 0 ? found : undefined;
 }
 
-/** The lines as one value; `undefined` if it is empty, too long, or not a valid header value. */
+/** The lines as one value; `undefined` if the value is empty, too long, or not a valid header value. */
 function joined(lines: readonly string[], lengthMax: number): string | undefined {
   const value = lines.filter((line) => line !== '').join(',');
   return value === '' || value.length > lengthMax || !isHeaderValue(value) ? undefined : value;

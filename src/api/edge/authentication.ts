@@ -8,7 +8,7 @@ import type { Accounts, Caller } from '../accounts.ts';
 import type { Access } from '../route.ts';
 
 /**
- * Cached, since the same few tokens come with every request. This grants no access: each hash is looked up on each request.
+ * Cached, since most requests come with the same few tokens. The cache grants no access: each request looks its hash up.
  */
 const hashOf = memo(hashToken);
 
@@ -37,7 +37,7 @@ export function authenticate(
   return caller && { caller, tokenHash, isTokenInHeader: fromQuery === undefined };
 }
 
-/** By the scope of a token: the routes that it may use. */
+/** The routes that a token of each scope may use. */
 const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
   full: ['public', 'any', 'read', 'publish', 'full'],
   'read-only': ['public', 'any', 'read'],
@@ -55,7 +55,8 @@ export function authorize({ scope }: Caller, method: string, access: Access | un
 }
 
 /**
- * Throws `ApiError` 403 unless the token has full scope. For a request that needs a higher scope than its route.
+ * Throws `ApiError` 403 unless the token has full scope. Call this for a request that needs a higher scope than its
+ * route.
  */
 export function authorizeFully(scope: TokenScope | undefined): void {
   if (scope !== 'full') throw forbidden(scope ?? 'no');
@@ -76,7 +77,7 @@ function tokenInQuery(rawQuery: string): string | undefined {
   return undefined;
 }
 
-/** The scheme's name in any letter case, blanks around the token trimmed. */
+/** Accepts the scheme's name in any letter case, and trims blanks around the token. */
 export function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^\s*bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
 }

@@ -16,7 +16,7 @@ export class Connections {
     this.#pacer = new Pacer(endOfTurn);
   }
 
-  /** Call it for each accepted socket, after the HTTP server has set it up. */
+  /** Call this for each accepted socket, after the HTTP server has set up the socket. */
   open(socket: Socket): void {
     this.of(socket).pace();
   }
@@ -77,8 +77,8 @@ export class Connection {
   }
 
   /**
-   * Aborts once the client has closed its side: it may have left, or it only sends no further request. A response that waits
-   * for optional data is then sent at once.
+   * Aborts once the client has closed its side: the client may have left, or may only send no further request. A response
+   * that waits for optional data is then sent at once.
    */
   get leaving(): AbortSignal {
     if (this.#leaving) return this.#leaving.signal;
@@ -114,7 +114,7 @@ export class Connection {
     return true;
   }
 
-  /** Writes a large body in chunks, and reads no further request until it is written. `written`: as for `PacedOutput`. */
+  /** Writes a large body in chunks, and reads the next request only after the body. `written`: see `PacedOutput`. */
   write(response: ServerResponse, body: string | Uint8Array, written: () => void): void {
     if (response.closed) return;
     this.#writing.add(response);

@@ -30,7 +30,7 @@ export interface ListenerOptions {
 
 export class Listener {
   readonly server: Server;
-  /** The further listening sockets. They pass their connections to `server`. */
+  /** Further listening sockets, which pass their connections to `server`. */
   readonly #others: PlainServer[] = [];
   readonly #connectionsMax: number;
   readonly #onClosing: () => void;
@@ -45,7 +45,7 @@ export class Listener {
     this.#onClosing = closing;
     this.#onClosed = ended;
     this.server.on('request', (request, response) => {
-      // The request is still served: the engine rejects messages when it accepts no more.
+      // The request is still served; the engine rejects messages when the server no longer accepts any.
       if (this.#closing !== undefined) response.setHeader('connection', 'close');
       serve(request, response);
     });
@@ -66,7 +66,7 @@ export class Listener {
   async listen(at: ListenOptions, others: readonly string[] = []): Promise<AddressInfo> {
     const bound = await startListening(this.server, at);
     const hosts = [at.host, ...others].flatMap((host) => Array(at.reusePort ? SOCKETS : 1).fill(host));
-    // `this.server` already listens on the first one.
+    // `this.server` already listens on the first host.
     await Promise.all(hosts.slice(1).map((host) => this.#listenAlso({ ...at, host, port: bound.port })));
     return bound;
   }
@@ -91,8 +91,8 @@ export class Listener {
   }
 
   /**
-   * Accepts no more connections, and closes idle ones. Resolves when the last connection is closed. To end the other connections
-   * early, call `server.closeAllConnections()`. Idempotent.
+   * Accepts no more connections, and closes idle connections. Resolves when the last connection is closed. To end the
+   * other connections early, call `server.closeAllConnections()`. Idempotent.
    */
   close(): Promise<void> {
     if (!this.#closing) {
@@ -103,7 +103,7 @@ export class Listener {
   }
 }
 
-/** Responses to input that is not a valid request. The connection is closed after them. */
+/** Responses to input that is not a valid request. After such a response, the connection is closed. */
 const RESPONSE_BY_CODE: ReadonlyMap<string, readonly [status: string, error: string]> = new Map([
   ['HPE_HEADER_OVERFLOW', ['431 Request Header Fields Too Large', 'request line and headers are too large']],
   ['HPE_CHUNK_EXTENSIONS_OVERFLOW', ['413 Payload Too Large', 'chunk extensions are too large']],

@@ -1,5 +1,5 @@
 /**
- * Bounds the memory of request bodies or responses, for any number of clients (P10). Projects share it as they share slots
+ * Bounds the memory of request bodies or responses, for any number of clients (P10). Projects share the memory like slots
  * (`src/engine/lanes/budget.ts`): one project alone gets seven eighths, so that others find capacity (P9).
  */
 import { capacityBelowThreshold } from '../../engine/lanes/budget.ts';
@@ -22,7 +22,7 @@ export class MemoryBudget {
     return this.#bytesByProject.get(projectId) ?? 0;
   }
 
-  /** Whether a body or response that has reserved `bytesReserved` may reserve `bytes` more. A single one always may. */
+  /** Whether a holder of `bytesReserved` may reserve `bytes` more. Always true for the only holder. */
   hasCapacity(projectId: ProjectId, bytes: number, bytesReserved = 0): boolean {
     if (this.#bytesUsed === bytesReserved) return true;
     return bytes <= capacityBelowThreshold(this.#bytesMax - this.#bytesUsed, this.bytesOf(projectId));

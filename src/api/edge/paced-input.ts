@@ -1,7 +1,7 @@
 /**
- * Reads connections round-robin. Without this, Node's parser would emit all requests of one read, up to two thousand, before it
- * reads another connection. Here the parser gets a few bytes at a time, and none while too many requests of the connection
- * are pending.
+ * Reads connections round-robin. Node alone would parse all requests of one read, up to two thousand, before it reads
+ * another connection. Here the parser gets a few bytes at a time, and none while too many requests of the connection are
+ * pending.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,7 +17,7 @@ const REQUESTS_PER_STEP_MAX = 8;
 /** Maximum number of connections that start their only request in one turn of the event loop. */
 const STARTS_PER_TURN_MAX = 32;
 
-/** Maximum number of bytes that are passed to the parser at once. They contain at most one head. */
+/** Maximum number of bytes that are passed to the parser at once. These bytes contain at most one head. */
 const CHUNK_BYTES = 512;
 
 const END_OF_HEAD = '\r\n\r\n';
@@ -62,8 +62,8 @@ export class Pacer {
   }
 
   /**
-   * Calls `start` now if this turn allows another start and no other connection waits; otherwise in a later turn. `projectId`:
-   * of the latest request of the connection; 0 before the first one.
+   * Calls `start` now if this turn allows another start and no other connection waits; otherwise in a later turn.
+   * `projectId`: the project of the connection's latest request; 0 before the first request.
    */
   start(input: PendingStart, projectId: ProjectId): void {
     this.#pendingStarts.push(projectId, input, 1);
@@ -132,7 +132,7 @@ export class PacedInput {
 
   /** `undefined` for a socket that is not a network socket. */
   static of(socket: Socket, connection: PacedConnection, pacer: Pacer): PacedInput | undefined {
-    // The HTTP server's own listeners, which pass bytes and their end to its parser.
+    // The HTTP server's own listeners: one passes bytes to the parser, the other the end of the input.
     const parse = socket.listeners('data').at(-1) as ((bytes: Buffer) => void) | undefined;
     const finish = socket.listeners('end').at(-1) as (() => void) | undefined;
     return parse && finish && new PacedInput(socket, { parse, finish }, connection, pacer);
@@ -199,7 +199,7 @@ export class PacedInput {
         return false;
       }
       if ((connection.requestsStarted >= enough || headBytes >= HEAD_BYTES_PER_STEP) && !receiving) return true;
-      // The server sets `_paused` while too many bytes of responses are buffered. It resumes the socket later.
+      // The server sets `_paused` while too many bytes of responses are buffered, and later resumes the socket.
       if (connection.requestsPending >= REQUESTS_PENDING_MAX || connection.isWriting || this.#socket._paused)
         return false;
       const parsed = this.#parseChunk();
@@ -210,7 +210,7 @@ export class PacedInput {
     return false;
   }
 
-  /** The server then closes the connection after the response to the latest request, or ends an incomplete request. */
+  /** Ends the input: the server closes the connection after the latest response, or ends an incomplete request. */
   #finishInput(): void {
     this.#isFinishing = false;
     if (!this.#socket.destroyed) this.#finish();
@@ -251,7 +251,7 @@ export class PacedInput {
   }
 }
 
-/** Length of the first head, so that the parser starts one request at a time; `undefined` if it exceeds a chunk. */
+/** Length of the first head, so that the parser starts one request at a time; `undefined` if the head exceeds a chunk. */
 function headLength(bytes: Buffer): number | undefined {
   const end = bytes.subarray(0, CHUNK_BYTES).indexOf(END_OF_HEAD);
   return end === -1 ? undefined : end + END_OF_HEAD.length;

@@ -1,5 +1,5 @@
 /**
- * Writes large responses in chunks, one chunk per turn of the event loop. Without this, Node would encode and write a whole
+ * Writes large responses in chunks, one chunk per turn of the event loop. Otherwise Node would encode and write a whole
  * response at once, and many large responses would delay all other requests.
  */
 import type { ServerResponse } from 'node:http';
@@ -24,7 +24,7 @@ export class PacedOutput {
     pacer.add(this);
   }
 
-  /** Writes the next chunk. The following chunk waits until this one is flushed, and for another turn. */
+  /** Writes the next chunk. The following chunk waits for the flush of this chunk, and for another turn. */
   step(): boolean {
     if (this.#response.destroyed || this.#response.closed) return false;
     this.#response.write(this.#next(), (error) => {

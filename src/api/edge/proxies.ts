@@ -103,7 +103,7 @@ export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrl
   };
 }
 
-/** The first value: each proxy appends its own, so the first one comes from the proxy nearest to the client. */
+/** The first value: each proxy appends its own value, so the first value comes from the proxy nearest to the client. */
 function firstOf(value: string | string[] | undefined): string | undefined {
   const [first = ''] = (Array.isArray(value) ? value.join(',') : (value ?? '')).split(',');
   return first.trim() === '' ? undefined : first.trim();

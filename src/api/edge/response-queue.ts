@@ -1,6 +1,7 @@
 /**
- * Bounds the memory of large responses (P10). A response waits until there is memory for it. Projects share the memory and are
- * served round-robin. While another project waits, a client that reads slowly is cut off, so that it blocks no others (P9).
+ * Bounds the memory of large responses (P10). A response waits until memory is free. Projects share the memory and are
+ * served round-robin. While another project waits, a client that reads slowly is cut off, so that the client blocks no
+ * others (P9).
  */
 import type { Millis, ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
@@ -8,7 +9,7 @@ import { ClientDisconnected } from '../requests/request-body.ts';
 import type { ApiResponse } from '../response.ts';
 import { MemoryBudget } from './memory-budget.ts';
 
-/** Time to send a response while others wait for its memory. It allows 50 MiB at 14 Mbit/s. */
+/** Time to send a response while others wait for its memory: enough for 50 MiB at 14 Mbit/s. */
 const SEND_LIMIT_MS = 30_000;
 
 /** The memory that is reserved for a response. */
@@ -30,9 +31,9 @@ interface QueuedResponse {
 export class ResponseQueue {
   readonly #budget: MemoryBudget;
   readonly #clock: Clock;
-  /** By project, in order of arrival. The projects are in the order of the rotation. */
+  /** The waiting responses of each project, in order of arrival. The projects are in the order of the rotation. */
   readonly #waiting = new Map<ProjectId, QueuedResponse[]>();
-  /** Of responses that have had `SEND_LIMIT_MS`. */
+  /** The controllers of responses whose `SEND_LIMIT_MS` has passed. */
   readonly #overdue = new Set<AbortController>();
 
   constructor(bytesMax: number, clock: Clock) {
@@ -41,8 +42,8 @@ export class ResponseQueue {
   }
 
   /**
-   * Resolves when there is memory for `bytes`; a single response always gets it. Rejects with `ClientDisconnected` if `hangUp`
-   * aborts first.
+   * Resolves when there is memory for `bytes`, or when no other response has memory. Rejects with `ClientDisconnected` if
+   * `hangUp` aborts first.
    */
   reserve(projectId: ProjectId, bytes: number, hangUp: AbortSignal): Promise<MemoryReservation> {
     if (hangUp.aborted) return Promise.reject(new ClientDisconnected());

@@ -80,7 +80,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   }
 
   async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<ApiResponse> {
-    // A pause creates the key if there is none.
+    // A pause creates the key if it does not exist.
     if (isPaused) checkNewKey(key);
     else checkKey(key);
     await storeOf(projectId).keys.setKeyPaused({ key, isPaused });

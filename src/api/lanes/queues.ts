@@ -15,8 +15,8 @@ import { AtLeastOne, BLOCKER, Ms, QueueSettingsSchema, shapeOf, Text } from '../
 const PARALLELISM_DEFAULT = 1;
 
 /**
- * Our own addition. The response is a bare array without a cursor (contract M 22.8), so the next page is requested by the
- * last name of this one.
+ * Our own addition. The response is a bare array without a cursor (contract M 22.8), so the next page is requested with
+ * the last name of this page.
  */
 const LIST_QUERY = [
   text('after', 'Only queues whose names sort after this one.'),
@@ -138,7 +138,7 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   ];
 }
 
-/** Both settings are replaced: an absent or null one gets its default. Throws 400. */
+/** Both settings are replaced: an absent or null setting gets its default. Throws 400. */
 function settingsOf(body: unknown): QueueSettings {
   const { queueName, parallelism, paused } = objectOf(body, 'an object is needed');
   if (typeof queueName !== 'string') throw invalidBody('queueName must be a string');

@@ -31,7 +31,7 @@ import { readRetryOverride, readRunOverride } from './retry-override.ts';
 import { deadMessageView, deadRunView } from './views.ts';
 
 const COUNT_LIMITS: CountLimits = { countDefault: 100, countMax: 100 };
-/** Fewer than of messages, because a resumed run copies the journal of the failed one, which may be long. */
+/** Lower than for messages, because a resumed run copies the journal of the failed run, which may be long. */
 const START_COUNT_LIMITS: CountLimits = { countDefault: 50, countMax: 50 };
 
 const MESSAGE_FILTERS = messageFilters('dlqList', COUNT_LIMITS);
@@ -171,7 +171,7 @@ export function dlqRoutes(services: Services): Route[] {
     return source === 'workflow' ? runHandlers.list(call) : messageHandlers.list(call);
   }
 
-  /** The id may be of a message or of a run. */
+  /** The id may belong to a message or to a run. */
   async function get({ projectId, id }: Call): Promise<ApiResponse> {
     const message = await messages.find(projectId, id);
     if (message) return jsonResponse(200, deadMessageView(message));
@@ -201,7 +201,7 @@ export function dlqRoutes(services: Services): Route[] {
     return jsonResponse(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
   }
 
-  /** Retries all entries, or none if one is gone. */
+  /** Retries all entries, or none if any entry is gone. */
   async function retryIds(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
     const messageIds = await engine.retryDead(projectId, ids, override);
     if (!messageIds)

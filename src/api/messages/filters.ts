@@ -1,6 +1,6 @@
 /**
- * Reads the filters, the ids and the page of a list or a bulk action (contract M 21, W 17.2, 21.2). `table` is the table
- * of contract M 21.2 as data. Query and JSON body have the same filters; if both have one, the query wins.
+ * Reads the filters, the ids and the page of a list or a bulk action (contract M 21, W 17.2, 21.2). The parameters are
+ * the table of contract M 21.2 as data. Query and JSON body have the same filters; the query takes precedence.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { PageRequest } from '../../engine/lists/page.ts';
@@ -45,7 +45,7 @@ export interface AcceptedInput {
   /** Parameters of the query besides filters. */
   query?: readonly Parameter[];
   configHeaders?: readonly ConfigHeader[];
-  /** Whether the query may also have config headers. On paths that end in a destination it always may. */
+  /** Whether the query may also have config headers. The query of a path that ends in a destination always may. */
   isConfiguredByQuery?: true;
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';
@@ -145,7 +145,7 @@ export function countParameter({ countDefault, countMax }: CountLimits): Paramet
   );
 }
 
-/** Official clients send this count with every cancel by default, and the newest one documents that all matches are cancelled. */
+/** The default count of official clients, sent with every cancel. The newest documents that all matches are cancelled. */
 const CLIENT_DEFAULT_COUNT = 100;
 
 const CANCEL_COUNT = parameter(
@@ -226,14 +226,14 @@ export function readSelection<Row extends Parameter>(
   return { ...(named && { ids: named }), filter, page: pageRequestOf({ count, cursor, order }, countDefault) };
 }
 
-/** The first `count` items and the cursor after them. The caller reads `count + 1` items, so the last one shows whether there is another page. */
+/** The first `count` of `found`, and the cursor after them. `found` has one more item if there is another page. */
 export function cutToPage<Item>(found: readonly Item[], count: number, cursorAfter: (last: Item) => string) {
   const items = found.slice(0, count);
   const last = items.at(-1);
   return { items, cursor: last && found.length > count ? cursorAfter(last) : undefined };
 }
 
-/** Without a cursor, or with an empty one, the request is for the first page. */
+/** A request without a cursor, or with an empty cursor, is for the first page. */
 export function pageRequestOf({ count, cursor, order = 'latestFirst' }: Paging, countDefault: number): PageRequest {
   return { count: count ?? countDefault, order, ...(cursor && { cursor }) };
 }

@@ -38,8 +38,8 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
   }
 
   /**
-   * The response has the entries under both names, since clients of this path read one or the other. They are serialized
-   * once but sent twice, so a page has half as many bytes.
+   * The response has the entries as `logs` and as `events`, since clients of this path read one or the other. The entries
+   * are serialized once but sent twice, so a page has at most half of `PAGE_BODY_BYTES_MAX`.
    */
   async function logs(call: Call): Promise<ApiResponse> {
     const { cursor, events } = await list(call, PAGE_BODY_BYTES_MAX / 2);
@@ -78,7 +78,7 @@ const GROUP_BY = parameter(
   },
 );
 
-/** The parameters of both views, which share most filters, each name once. */
+/** The parameters of both views, which share most filters. Each name occurs once. */
 const RUNS_OR_EVENTS_QUERY: readonly Parameter[] = [
   GROUP_BY,
   ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),

@@ -1,4 +1,4 @@
-/** Reads, explains, retries and cancels messages (contract M 22.4 to 22.6), and lists the unfinished ones. */
+/** Reads, explains, retries and cancels messages (contract M 22.4 to 22.6), and lists unfinished messages. */
 import { ApiError } from '../../protocol/errors.ts';
 import { SMALL_JSON_LIMIT } from '../limits.ts';
 import { readJson } from '../requests/json-body.ts';

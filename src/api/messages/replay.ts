@@ -1,4 +1,4 @@
-/** Publishes a stored message again, as it was or with changes (contract M 22.41). */
+/** Publishes a stored message again, unchanged or with changes (contract M 22.41). */
 import { Type } from '@sinclair/typebox';
 import { type ReplayChanges, redactedPartsOf, replayOf } from '../../engine/messages/replay.ts';
 import type { Message } from '../../engine/model.ts';
@@ -129,7 +129,7 @@ function bodyOf(given: Record<string, unknown>): Uint8Array | undefined {
   return bytes;
 }
 
-/** The names of the headers that are null, and the other headers. Throws `ApiError` if one of them is an option. */
+/** The names of the headers that are null, and the other headers. Throws `ApiError` if an option is null. */
 function removedFrom(headers: unknown): { removed: string[]; headers: unknown } {
   if (!isObject(headers)) return { removed: [], headers };
   const entries = Object.entries(headers);
@@ -145,7 +145,7 @@ function removedFrom(headers: unknown): { removed: string[]; headers: unknown } 
   };
 }
 
-/** The headers as config headers. Throws `ApiError` for a header that is none. */
+/** The headers as config headers. Throws `ApiError` for a header that is not a config header. */
 function optionsOf(rawHeaders: readonly string[]): string[] {
   return rawHeaders.map((text, index) => {
     if (index % 2 === 1 || hasConfigPrefix(text)) return text;

@@ -209,7 +209,7 @@ function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | u
 
 /**
  * `suffix`: log entries have `s` at the end of the names of header members. The header redaction of the message applies
- * to its callbacks too, in addition to their own (contract M 19.3).
+ * to its callbacks too, in addition to the callbacks' own redaction (contract M 19.3).
  */
 function callbacksView(settings: MessageSettings, suffix: '' | 's' = ''): View {
   const { callback, failureCallback } = settings;
@@ -238,7 +238,7 @@ function bodyView({ body, settings }: Pick<Message, 'body' | 'settings'>): View 
   return 'text' in shown ? { body: shown.text } : { bodyBase64: shown.base64 };
 }
 
-/** The body of a log entry is always base64, even a redacted one. */
+/** The body of a log entry is always base64, even a redacted body. */
 function logBodyView({ body, settings }: Message): string {
   return base64OfBytes(settings.redact?.body ? new TextEncoder().encode(redactedText(body)) : body);
 }

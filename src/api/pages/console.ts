@@ -7,7 +7,7 @@ import { pathAndQueryOf } from '../../protocol/urls/request-target.ts';
 import { type ApiResponse, jsonResponse, refusal } from '../response.ts';
 import { type PreparedContent, preparedResponse } from './prepared-content.ts';
 
-/** By name, such as `index.html` and `assets/index-B1x2.js`. No other file is served. */
+/** Files by name, such as `index.html` and `assets/index-B1x2.js`. No other file is served. */
 export type ConsoleFiles = ReadonlyMap<string, PreparedContent>;
 
 export interface ConsoleOptions {

@@ -1,6 +1,6 @@
 /**
- * Serves the interface document and its HTML page, which is built with the console. Neither needs a token: they contain no
- * data of projects.
+ * Serves the interface document and its HTML page, which is built with the console. Neither needs a token, since neither
+ * contains data of projects.
  */
 import { writeOpenApi } from '../openapi.ts';
 import { type Route, row, type Services } from '../route.ts';

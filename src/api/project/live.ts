@@ -1,4 +1,4 @@
-/** Streams new log entries of a project as server-sent events, and lists those that a client has missed. Our own addition, for the console. */
+/** Streams new log entries of a project as server-sent events, and lists the entries that a client has missed. */
 import { Type } from '@sinclair/typebox';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { LiveWindow } from '../../engine/live/window.ts';
@@ -167,7 +167,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
   ];
 }
 
-/** Entries are dropped while the client has not read this many bytes. The last chunk may exceed it. */
+/** Entries are dropped while the client has not read this many bytes. The last chunk may exceed the limit. */
 export const UNREAD_BYTES_MAX = 256 * 1024;
 
 /** Events are combined into chunks of about this many characters. */
@@ -179,7 +179,7 @@ interface Chunk {
   bytes: Uint8Array;
 }
 
-/** Why the server ends a stream. */
+/** The reason why the server ends a stream. */
 type EndReason = 'draining' | 'unauthenticated' | 'unavailable';
 
 export class LiveStream implements LogWatcher {

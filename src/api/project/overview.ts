@@ -138,7 +138,7 @@ function failuresView({ messages, runs, lookedAt, causes }: Failures) {
   };
 }
 
-/** A page is at most one day. */
+/** Maximum number of minutes on a page: one day. */
 const MINUTES_MAX = 1_440;
 
 const HOUR_MS = 3_600_000;

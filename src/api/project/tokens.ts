@@ -13,7 +13,7 @@ import { exactly, Ms, NewTokenSchema, SessionSchema, shapeOf, TokenNameSchema, T
 
 const PATH = '/v2/waypost/tokens';
 
-/** A token in the response to a request with the token `ownHash`. */
+/** A token as the response shows it to the caller whose own token has the hash `ownHash`. */
 const TOKEN = shapeOf<[token: Token, ownHash: string]>()(
   {
     tokenId: [Type.String({ pattern: '^tok_[0-9a-f]{16}$' }), ({ tokenHash }) => tokenIdOf(tokenHash)],

@@ -21,7 +21,7 @@ export interface ItemServices {
 
 /**
  * Reads the array and passes it to `handle`. Throws `ApiError` that names the item. `mayContinueRun`: the sender may be a
- * running workflow. It then gets 422 instead of 400, because its library takes a 400 for the end of the run, and 412
+ * running workflow, which gets 422 instead of 400, because its library takes a 400 for the end of the run, and 412
  * instead of 413 (contract W 4.7).
  */
 export async function handleItems<T>(

@@ -16,7 +16,7 @@ import {
 
 export interface ConfigHeader extends Pick<ConfigOption, 'name' | 'meaning' | 'schema' | 'override' | 'notFor'> {
   /**
-   * Accepted, but not a parameter in the OpenAPI document: a header with a variable name, or one in which libraries
+   * Accepted, but not a parameter in the OpenAPI document: a header with a variable name, or a header in which libraries
    * describe themselves.
    */
   isUnlisted?: true;

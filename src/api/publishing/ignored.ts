@@ -150,7 +150,7 @@ function isDropped(forwardedName: string): boolean {
   return lowerName === 'accept-encoding' || isConnectionHeader(lowerName);
 }
 
-/** A body is delivered unchanged, so without this header the endpoint cannot decode a compressed one. */
+/** A body is delivered unchanged, so without this header the endpoint cannot decode a compressed body. */
 function isContentEncoding(name: string): boolean {
   return name.length === 16 && name.toLowerCase() === 'content-encoding';
 }

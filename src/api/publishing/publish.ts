@@ -139,7 +139,7 @@ export function publishedJson({ messageId, url, deduplicated, state }: Published
   return `{"messageId":"${messageId}","url":${JSON.stringify(maskPassword(url))}${suffix}`;
 }
 
-/** The response for a URL group: a bare array in the order of its endpoints, even for a single one (contract M 5.3). */
+/** The response for a URL group: an array in the order of its endpoints, even for a single endpoint (contract M 5.3). */
 export function publishedListJson(published: readonly Published[]): string {
   return `[${published.map(publishedJson).join(',')}]`;
 }

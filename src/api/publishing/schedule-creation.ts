@@ -1,5 +1,5 @@
 /**
- * Creates a schedule, or replaces the one with the same id, for the schedule routes and for publishes with a cron
+ * Creates a schedule, or replaces the schedule with the same id, for the schedule routes and for publishes with a cron
  * expression (contract M 4.2, 22.13).
  */
 import type { ScheduleCommand } from '../../engine/schedules/commands.ts';
@@ -24,7 +24,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
 
   return async (call, destination, queryConfig) => {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
-    // The publish route also accepts publish-only tokens, but a new schedule could replace another one.
+    // The publish route also accepts publish-only tokens, but a new schedule could replace another schedule.
     authorizeFully(call.scope);
     // A URL group need not exist yet: each trigger uses the endpoints that the group has then (contract M 15.3).
     if (destination.kind === 'url') await checkAddress(destination.url, checkDestination(projectId));
@@ -42,7 +42,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
   };
 }
 
-/** Throws `ApiError` 400 for a cron expression. `where` ends the error text and says where none is supported. */
+/** Throws `ApiError` 400 for a cron expression. `where` ends the error text: the place that does not support one. */
 export function refuseCron({ cron, settings }: PublishOptions, where: string): void {
   if (cron === undefined) return;
   throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Cron is not supported ${where}`);

@@ -11,7 +11,7 @@ import { InvalidItems, type RequestItem, readItems } from './request-items.ts';
 /** Limits of a slice. A message of this size is received within a few milliseconds. */
 const SLICE = { items: 100, headerTexts: 4_000, bodyBytes: 256 * 1024 };
 
-/** Buffers from this length on are transferred to the other thread; smaller ones are cheaper to copy. */
+/** Buffers from this length on are transferred to the other thread; smaller buffers are cheaper to copy. */
 const TRANSFERRED_BYTES_MIN = 16 * 1024;
 
 if (parentPort) serve(parentPort);

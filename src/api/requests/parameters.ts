@@ -1,6 +1,6 @@
 /**
  * Reads the parameters of lists and actions from the query string and, for some routes, from a JSON body (contract M 1.2,
- * 21.3). Each parameter is one row, which handlers read by and which the interface document shows.
+ * 21.3). Each parameter is one row: handlers read the values with it, and the interface document shows it.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ApiError, invalidBody } from '../../protocol/errors.ts';
@@ -22,7 +22,7 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   member: Member;
   /** The meaning of commas in its values. Default: they separate values. */
   commas?: CommaRule;
-  /** For ids only: what an empty list selects, in any request, or in any but the query of a bulk action. */
+  /** For ids only: the selection of an empty list in all requests, or in all except the query of a bulk action. */
   emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
   /** Returns `undefined` if there is no value. Throws `ApiError` 400 that names the parameter. */
   read: (input: ParameterValues) => Value | undefined;

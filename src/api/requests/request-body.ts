@@ -32,7 +32,8 @@ export class ClientDisconnected extends Error {
 
 const EMPTY: Bytes = new Uint8Array(0);
 /**
- * In a buffer of exactly their size: a view of a larger buffer would be sent to other threads with the whole buffer.
+ * Bytes in a buffer of exactly their size. A view of a larger buffer would be sent to other threads with the whole
+ * buffer.
  */
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -186,7 +187,7 @@ async function joinBlocks(blocks: Block[], slices: Slices): Promise<Bytes> {
   return whole;
 }
 
-/** 413, naming the quota or the setting (contract M 20.2, 25). */
+/** The 413 that names the quota or the setting (contract M 20.2, 25). */
 export function bodyTooLarge({ bytesMax, setting, quota }: BodyLimit): ApiError {
   const text =
     quota === undefined

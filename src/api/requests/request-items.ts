@@ -17,7 +17,7 @@ export interface RequestItem {
   body: Uint8Array<ArrayBuffer>;
   queue: string;
   rawHeaders: string[];
-  /** Whether a running workflow sends it. */
+  /** Whether a running workflow sends the item. */
   isSentByRun: boolean;
 }
 
@@ -57,7 +57,7 @@ export function readItems(json: Uint8Array, limits: ItemLimits): RequestItem[] {
 
 /** An item, or the whole batch, is invalid. */
 export class InvalidItems extends Error {
-  /** Whether a running workflow sent any of the items. Its library would take a 400 for the end of the run (contract W 4.7). */
+  /** Whether a running workflow sent any item. Its library takes a 400 for the end of the run (contract W 4.7). */
   readonly isAnySentByRun: boolean;
 
   constructor(cause: unknown, isAnySentByRun: boolean) {

@@ -17,7 +17,7 @@ import type { Services } from '../route.ts';
 import { completeRunPublish } from './run-publish.ts';
 import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
-/** The longest idle time of a call. After a longer one, proxies close the connection, and the call occupies a slot without work. */
+/** The longest idle time of a call. An idle call occupies a slot, and proxies close longer idle connections. */
 const LINGER_MS_MAX = 10_000;
 
 type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock' | 'endOfTurn'>;
@@ -33,7 +33,7 @@ export interface CheckpointRequest {
 export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<CheckpointRequest> {
   try {
     const members = objectOf(await parse(), 'a JSON object is needed');
-    // A parallel group starts with one checkpoint, as large as the batch that other libraries publish for it.
+    // A parallel group starts with one checkpoint, as large as the batch that other libraries publish for such a group.
     const { batchItemsMax: elementsMax } = services.limits;
     const failed = failedElements(members['failed'], elementsMax).map((element, at) =>
       readFailed(element, at, services),

@@ -45,7 +45,7 @@ export function checkpointRoutes(services: Services): Route[] {
     return response || carryOut(sent, { leaving, releaseBody: () => body.release() });
   }
 
-  /** Saves a checkpoint that another worker received for a call of this worker. `undefined`: this worker has no such call. */
+  /** Saves a checkpoint that another worker forwarded. Resolves to `undefined` if this worker does not make its call. */
   async function carryOutForOther(sent: CheckpointRequest, leaving: AbortSignal): Promise<ApiResponse | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
     return carryOut(sent, { leaving: () => leaving, releaseBody: () => {} }).catch((error: unknown) =>

@@ -156,7 +156,7 @@ const LOG_FILTERS = [
 
 const RUN_NAMES = texts('workflowRuns', 'These runs, each as id@createdAt; all other filters are then ignored.');
 
-/** Separates two names; a comma within an id does not. It may be escaped, because QStash documents the list as one string. */
+/** The comma between two names, not a comma within an id. It may be escaped: QStash documents the list as one string. */
 const RUN_NAME_SEPARATOR = /(?<=@\d{1,16}),+/;
 
 const NAMED_RUNS = into(

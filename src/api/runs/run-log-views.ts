@@ -41,7 +41,7 @@ interface ViewLimits {
   bodyBytesMax: number | undefined;
 }
 
-/** Adds the redaction of a message, which may hide more than that of its run. */
+/** Adds the redaction of a message, which may hide more than the redaction of its run. */
 function withRedaction(shown: ViewLimits, own: Redaction | undefined): ViewLimits {
   return own ? { ...shown, redact: mergeRedactions(shown.redact, own) } : shown;
 }
@@ -174,7 +174,7 @@ const NEXT_STEP = shapeOf<[step: NextStep, runShown: ViewLimits]>()(
   'NextStep',
 );
 
-/** The failed step shows its whole response. Here, a longer one is truncated, so that it is not sent twice in full. */
+/** The failed step shows its whole response. Here, a longer response is truncated, so that no long body is sent twice. */
 const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
 const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog, shown: ViewLimits]>()(
@@ -391,7 +391,7 @@ function detailView(detail: LogDetail | undefined, shown: ViewLimits): View {
   };
 }
 
-/** For a new message, its first due time; for a failed attempt, the time of the next one. */
+/** For a new message, its first due time; for a failed attempt, the time of the next attempt. */
 function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefined {
   if (state === 'RETRY' || state === 'STEP_PARKED') return detail?.nextDeliveryTimeMs;
   return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;

@@ -44,8 +44,8 @@ function withSleepEnd(command: PublishCommand, quotas: Services['quotas'], nowMs
 }
 
 /**
- * Throws `ApiError` 400 for a message of a workflow. `where` ends the error text and says where such messages are not
- * supported.
+ * Throws `ApiError` 400 for a message of a workflow. `where` ends the error text: the place that does not support such
+ * messages.
  */
 export function refuseRun({ run, settings }: PublishOptions, where: string): void {
   if (run === undefined) return;

@@ -25,10 +25,10 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
 
   /**
    * Returns the whole journal to an endpoint whose delivery would have been too large (contract W 8.3). All calls of a
-   * parallel group may ask for it at the same time.
+   * parallel group may request the journal at the same time.
    */
   async function getJournal({ projectId, id, scope, runKey, hangUp }: Call): Promise<ApiResponse> {
-    // The run's endpoint needs the unredacted bodies, and has a full token, since it also ends the run with it. A read
+    // The run's endpoint needs the unredacted bodies, and has a full token, with which it also ends the run. A read
     // token does not get the bodies (contract W 16.3). The token of a delivery is valid only for its run.
     if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
       authorizeFully(scope);

@@ -1,4 +1,4 @@
-/** Validates a request by which a run waits for an event (contract W 14.6). */
+/** Validates a request that makes a run wait for an event (contract W 14.6). */
 import type { Millis } from '../../engine/model.ts';
 import type { WaitCommand } from '../../engine/runs/stores.ts';
 import { ApiError, invalidBody } from '../../protocol/errors.ts';

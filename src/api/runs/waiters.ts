@@ -214,7 +214,7 @@ const LISTED_WAITER = shapeOf<[ListedWaiter]>()(
 );
 const AllWaitersSchema = exactly({ waiters: Type.Array(LISTED_WAITER.schema), cursor: Type.Optional(Text) });
 
-/** Lists the waiters of all events. Our own addition: QStash lists only those of one event. */
+/** Lists the waiters of all events. Our own addition: QStash lists only the waiters of a given event. */
 export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<ApiResponse> {
     const { eventIdPrefix: prefix = '', count = PAGE_MAX, cursor } = readQuery(rawQuery, ALL_WAITERS_QUERY);

@@ -1,4 +1,4 @@
-/** Generates the completion script for bash: words only, since bash shows no meanings. It falls back to file names. */
+/** Generates the completion script for bash, which shows no meanings. The script falls back to file names. */
 import { type Candidate, type CompletionContext, kindsOf } from './contexts.ts';
 
 export function bashScript(contexts: readonly CompletionContext[]): string {

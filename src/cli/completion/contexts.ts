@@ -10,8 +10,8 @@ export interface Candidate {
 /** The candidates after certain words of the command line. */
 export interface CompletionContext {
   /**
-   * Match the one or two words after the program's name: '', `dlq`, `dlq list`. They are shell patterns that all three shells
-   * understand, such as `publish *`. The first match is used.
+   * Patterns for the one or two words after the program's name: '', `dlq`, `dlq list`. All three shells understand these
+   * patterns, such as `publish *`. The first match is used.
    */
   patterns: readonly string[];
   words: readonly Candidate[];

@@ -6,7 +6,7 @@ import { playFailedRun } from './workflow-scenes.ts';
 const ROUND_MS = 2_000;
 const ORDER_EVERY_ROUNDS = 10;
 
-/** Plays the scenes, and leaves some messages and runs waiting, dead or failed. Rejects if a scene does. */
+/** Plays the scenes, and leaves some messages and runs waiting, dead or failed. Rejects if a scene rejects. */
 export async function startActivity(stage: Stage): Promise<void> {
   await scheduleEachMinute(stage);
   await playBriefScenes(stage);

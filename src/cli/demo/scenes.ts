@@ -43,7 +43,7 @@ export async function scheduleEachMinute({ client, receiver, write }: Stage): Pr
   return scheduleId;
 }
 
-/** Publishes messages with different outcomes; returns the id of the one that ends in the DLQ. */
+/** Publishes messages with different outcomes; returns the id of the message that ends in the DLQ. */
 async function publishAll({ client, receiver, narrator, write }: Stage): Promise<string> {
   write(
     '\nPublishing: one immediate message, one delayed, a batch of three, one that fails twice, one that never succeeds.\n',

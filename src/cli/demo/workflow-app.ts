@@ -66,7 +66,7 @@ async function handleRequest(
 
 function callCourier(webhookUrl: string): void {
   setTimeout(() => {
-    // When it fails, the timeline of the waiting run shows it.
+    // If the call fails, the timeline shows that the run still waits.
     fetch(webhookUrl, { method: 'POST', body: 'handed over' }).catch(() => undefined);
   }, COURIER_DELAY_MS);
 }

@@ -66,6 +66,6 @@ export function workflowsOf(shop: Shop, { url, token }: ServerOfWorkflows): (req
   });
 
   const { fetch } = serveMany({ order, parcel, letter, refund });
-  // Without signing keys, since the demo's clock may be ahead, and signatures from the future are invalid.
+  // The handler gets no signing keys: the demo's clock may be ahead, and signatures from the future are invalid.
   return (request) => fetch(request, { QSTASH_URL: url, QSTASH_TOKEN: token });
 }

@@ -1,4 +1,4 @@
-/** Confirms destructive verbs and those that act on many items, with their number and the server. */
+/** Asks for confirmation of verbs that delete or act on many items, and shows the number of items and the server. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { type Progress, progressOf } from '../progress.ts';
 import type { Count } from './pages.ts';

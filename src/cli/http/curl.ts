@@ -1,4 +1,4 @@
-/** Parses a curl command, as browsers and proxies copy a request, into the request that it would send. */
+/** Parses a curl command, as browsers and proxies export a request, into the request that curl would send. */
 import { CommandFailed, EXIT } from '../command.ts';
 
 export interface CurlRequest {
@@ -8,7 +8,7 @@ export interface CurlRequest {
 }
 
 const DATA: ReadonlySet<string> = new Set(['-d', '--data', '--data-raw', '--data-binary', '--data-ascii', '--json']);
-/** Other options with a value, which could be mistaken for the address. */
+/** Other options with a value. Otherwise the value could be mistaken for the address. */
 const VALUED: ReadonlySet<string> = new Set([
   ...['-X', '--request', '-A', '--user-agent', '-b', '--cookie', '-e', '--referer', '-o', '--output', '-u', '--user'],
   ...['-x', '--proxy', '-m', '--max-time', '--connect-timeout'],

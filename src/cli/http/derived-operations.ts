@@ -13,7 +13,7 @@ export interface Operation {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** By operation id. */
+/** Operations by operation id. */
 export type Operations = Readonly<Record<string, Operation>>;
 
 /** Headers for callbacks, or set by libraries, which are not options of the command line. */

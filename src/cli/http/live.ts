@@ -19,12 +19,13 @@ const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 const PAGE_MAX = 1_000;
 /** An entry may be written after others with later positions. Reading again starts this many entries back, as the server does. */
 const REREAD_COUNT = 2_000;
-/** More than the entries in a connection's buffers that a list may already have returned. */
+/** Number of entries to remember: more than the buffers of a connection hold, which a list may have returned before. */
 const SEEN_MAX = 50_000;
 
 /**
- * Yields new entries in the chunks in which they arrive. An empty chunk: the connection is open, and all entries from here on will
- * follow. Reconnects while the server is unavailable, unless the first connection failed. Throws `CommandFailed` if it refuses.
+ * Yields new entries in the chunks in which they arrive. An empty chunk means that the connection is open, and that all
+ * later entries will follow. Reconnects while the server is unavailable, unless the first connection failed. Throws
+ * `CommandFailed` if the server refuses.
  */
 export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGenerator<Entry[]> {
   const { server, terminal } = call;
@@ -98,12 +99,12 @@ class SeenEntries {
     return this.#start !== undefined;
   }
 
-  /** `id`: the last entry before the new ones; `undefined` in an empty log. */
+  /** `id`: the last entry before the new entries; `undefined` in an empty log. */
   start(id = '0-0'): void {
     this.#start ??= id;
   }
 
-  /** A position in the log: every new entry is after it, and every entry after it is new or was seen. */
+  /** A position in the log before every new entry. Every entry after the position is new or was seen. */
   get cursor(): string {
     if (this.#ids.size <= REREAD_COUNT) return this.#start ?? '';
     return [...this.#ids].slice(-REREAD_COUNT).reduce((first, id) => (isBefore(id, first) ? id : first));

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Operation, Operations } from './derived-operations.ts';
 
-/** In the published package only: reading this file takes 1 ms, loading the routes 100 ms. */
+/** This file exists only in the published package. Reading it takes 1 ms; loading the routes would take 100 ms. */
 const BUILT = new URL('./operations.json', import.meta.url);
 const OPERATIONS: Operations = existsSync(BUILT)
   ? JSON.parse(readFileSync(BUILT, 'utf8'))

@@ -57,14 +57,14 @@ export async function readList<Item>(
   pageMax: number,
 ): Promise<Item[]> {
   const countMax = countOf(call);
-  // One extra item shows whether there are more.
+  // One extra item shows whether there are more items.
   const isDefault = !call.query.has('count');
   const found = await readItems<Item>(call, operationId, { member, pageMax, countMax: countMax + (isDefault ? 1 : 0) });
   if (found.length > countMax) call.terminal.printError(`Showing the first ${countMax}; use --count for more.\n`);
   return found.slice(0, countMax);
 }
 
-/** Counts the items that a call selects, or acts on them; resolves to their number. */
+/** Counts the items that a call selects, or acts on them; resolves to the number of items. */
 export type Count = (call: Call, onProgress: (done: number) => void) => Promise<number>;
 
 /** Reads or processes all pages, up to `--count` items. */

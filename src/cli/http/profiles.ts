@@ -20,7 +20,7 @@ export function profilesFileOf(env: Environment): string | undefined {
   return folder ? join(folder, 'waypost', 'profiles.json') : undefined;
 }
 
-/** By name; empty when there are none. Throws `CommandFailed` if others can read the file, or it is invalid. */
+/** The profiles by name. Throws `CommandFailed` if other users can read the file, or if the file is invalid. */
 export function readProfiles(env: Environment): Map<string, Profile> {
   const file = profilesFileOf(env);
   const text = file === undefined ? undefined : readPrivate(file);

@@ -24,7 +24,7 @@ export interface RequestParts {
 /** Each method throws `CommandFailed` with the error text of the server. */
 export interface Server {
   url: string;
-  /** The address for messages to the user, with the profile that it is from. */
+  /** The address and its profile, for messages to the user. */
   title: string;
   /** The parsed response of an operation; `undefined` if it has no body. */
   ask<T>(operationId: string, parts?: RequestParts): Promise<T>;
@@ -115,7 +115,7 @@ export function serverOf(options: ServerOptions, env: Environment): Server {
   };
 }
 
-/** Renames *topic*, the word on the wire, whose texts clients compare (contract M 13, 25). */
+/** Replaces *topic* in an error text. On the wire, the word must stay: clients compare the texts (contract M 13, 25). */
 function withUrlGroup(text: string): string {
   return text.replace(/^(invalid )?topic /, '$1URL group ');
 }

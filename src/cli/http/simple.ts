@@ -27,7 +27,7 @@ export function read(command: string, operationId: string, word: string): Verb {
   };
 }
 
-/** Changes one item. `done`: the text before its name in the output. */
+/** Changes one item. `done`: the text before the item's name in the output. */
 export function action(
   command: string,
   operationId: string,

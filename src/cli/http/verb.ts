@@ -9,7 +9,7 @@ import { flagOf, operationOf } from './operations.ts';
 import { checkHeader, type Server, serverOf } from './server.ts';
 
 export interface Verb {
-  /** Its arguments: `<id>...`, with optional ones in brackets. */
+  /** The arguments of the verb: `<id>...`, with optional arguments in brackets. */
   words?: string;
   /** A sentence or two. */
   meaning: string;
@@ -17,9 +17,9 @@ export interface Verb {
   filtersOf?: string;
   /** The operation whose message options are options of the verb. */
   headersOf?: string;
-  /** Its own options with their meanings: `--body <text>`, or `--all` without a value. */
+  /** The verb's own options with their meanings: `--body <text>`, or `--all` without a value. */
   options?: Options;
-  /** It sends no requests, and has only its own options. */
+  /** The verb sends no requests, and has only its own options. */
   isLocal?: true;
   /** A command line that works, without the program's name. */
   example: string;
@@ -33,7 +33,7 @@ export interface Call {
   query: URLSearchParams;
   /** Message options, as headers. */
   headers: [string, string][];
-  /** The values of one of its own options, by its name without dashes; empty if it is absent. */
+  /** The values of one of the verb's own options; empty if the option is absent. `name`: without dashes. */
   values(name: string): readonly string[];
   isJson: boolean;
   /** Resolved on first use. */
@@ -163,7 +163,7 @@ function flagsOf(rows: Readonly<Record<string, string>> | '' | undefined): Map<s
   return flags;
 }
 
-/** Unix time in milliseconds, from such a number or from a date. */
+/** Unix time in milliseconds, from a number of milliseconds or from a date. */
 function parseTime(flag: string, value: string): string {
   const ms = /^\d+$/.test(value) ? Number(value) : Date.parse(value);
   if (Number.isNaN(ms))

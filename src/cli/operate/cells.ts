@@ -202,7 +202,7 @@ function configOf({ settings }: ParsedCommand, { env }: Terminal): Config {
   return parseConfig(env, settings);
 }
 
-/** Loaded on demand: the help does not need them. */
+/** Loaded on demand: the help does not need the operations. */
 function operations(): Promise<typeof import('../../cells/operate/cells.ts')> {
   return import('../../cells/operate/cells.ts');
 }

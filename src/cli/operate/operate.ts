@@ -12,6 +12,6 @@ export async function operate<T>(
 ): Promise<T> {
   const config = parseConfig(env, settings);
   if (config.memory) throw new CommandFailed('--memory has no data folder to work on', EXIT.usage);
-  const { administer } = await import('../../admin/administer.ts'); // loaded on demand: the help does not need it
+  const { administer } = await import('../../admin/administer.ts'); // loaded on demand: help does not need this module
   return administer(config, work);
 }

@@ -31,7 +31,7 @@ Messages survive a restart, in the data folder; with --memory they do not.`,
         EXIT.usage,
       );
     }
-    const stopSignal = nextSignal(); // from now on: the next line takes a while
+    const stopSignal = nextSignal(); // before the next line, which takes a while
     const { runServer } = await import('./run-server.ts');
     const { describeDataLocation } = await import('../../admin/open-store.ts');
     return runServer(config, terminal, {

@@ -76,7 +76,7 @@ interface DrainOptions {
   limitMs: number;
 }
 
-/** A second signal ends the process at once, as does a first one before the server has started. */
+/** A second signal ends the process at once, as does a first signal before the server has started. */
 async function drain(signal: Signal, { server, log, limitMs }: DrainOptions): Promise<number> {
   void nextSignal().then((second) => exitWithoutDraining(log, second));
   log.info('draining', { signal, limitMs });

@@ -20,7 +20,7 @@ export async function resumeIfParked(call: Call): Promise<boolean> {
   return true;
 }
 
-/** Resumes all parked runs of the project. None is not a failure, since every deployment may call this. */
+/** Resumes all parked runs of the project. Succeeds without parked runs too, since every deployment may call this. */
 export async function resumeAllParked(call: Call): Promise<number> {
   if (call.words.length > 0 || call.query.size > 0)
     throw new CommandFailed('--parked: cannot be combined with ids or filters', EXIT.usage);

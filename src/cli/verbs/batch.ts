@@ -5,7 +5,7 @@ import { type Call, commandOf, show } from '../http/verb.ts';
 import { progressOf } from '../progress.ts';
 import { linesOf } from './publish.ts';
 
-/** Both are below the server's default limits for one request: 1,000 messages and 100 MiB. */
+/** Limits for one request, below the server's default limits: 1,000 messages and 100 MiB. */
 const MESSAGES_MAX = 500;
 const LENGTH_MAX = 32 * 2 ** 20;
 

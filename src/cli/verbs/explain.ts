@@ -9,7 +9,7 @@ interface Explanation {
   cell?: string;
 }
 
-/** Looks the id up as that of a message or a run, then as a DLQ id. */
+/** Looks up the id as a message id or a run id, then as a DLQ id. */
 async function findExplanation(call: Call): Promise<Explanation> {
   const [id = ''] = call.words;
   const explanationOf = async (operationId: string, word: string) =>

@@ -1,4 +1,4 @@
-/** `waypost logs`: shows the log of messages, and follows it together with that of runs. */
+/** `waypost logs`: shows the log of messages, and follows it together with the log of runs. */
 import { columns, timeOf } from '../columns.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 import { followLog, type LiveEntry } from '../http/live.ts';

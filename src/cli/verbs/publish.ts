@@ -119,7 +119,7 @@ function isJson(body: Uint8Array): boolean {
   }
 }
 
-/** One line for each response: its id, or the reason of the refusal. */
+/** One line for each response: the id in the response, or the reason of the refusal. */
 export function linesOf(responses: readonly object[]): string {
   const lines = (responses.flat() as Record<string, unknown>[]).map(
     ({ messageId, workflowRunId, scheduleId, error }) =>

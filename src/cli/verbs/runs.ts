@@ -137,7 +137,7 @@ const deleteRuns: Verb = {
 
 export const runs = commandOf('runs', { list, show, tail, cancel, resume, restart, delete: deleteRuns });
 
-/** A single run is started at once, and its new id printed. For several, the command counts them and asks first. */
+/** A single run is started at once, and its new id is printed. Several runs are counted and confirmed first. */
 function startVerb(verb: 'resume' | 'restart', meaning: string, done: string): Verb {
   return {
     words: FAILED_WORDS,
@@ -192,7 +192,7 @@ async function start({ server, words, terminal, isJson }: Call, operationId: str
   return EXIT.ok;
 }
 
-/** Resolves a DLQ id or a run id to a DLQ id; for a run id, that of its latest entry. */
+/** Resolves a DLQ id or a run id to a DLQ id; for a run id, to the DLQ id of the run's latest entry. */
 async function dlqIdOf(server: Server, name: string): Promise<string> {
   if (/^\d+-\d+$/.test(name)) return name;
   const query = new URLSearchParams({ workflowRunId: name, count: '1' });

@@ -1,8 +1,8 @@
 /**
  * Checks a destination URL when a message is published (contract M 5.2).
  *
- * This check informs the publisher early. It is not the security boundary: a name may resolve differently later, so each
- * attempt is checked again when it connects. The reasons are shown after `invalid destination url: `.
+ * This check informs the publisher early. It is not the security boundary: a name may resolve differently later, so the
+ * connection of each attempt is checked again. The reasons are shown after `invalid destination url: `.
  */
 
 import { withTimeLimit } from '../../engine/loops/time-limit.ts';
@@ -35,12 +35,12 @@ export function checkDestination(url: URL, guard: AddressGuard): DestinationVerd
   return refused === undefined ? OK : blockedAt(refused, literal);
 }
 
-/** Maximum wait for the start of the lookup. After that the name is not checked. */
+/** Maximum wait for the start of the lookup. After this time, the name is not checked. */
 const START_LIMIT_MS = 5_000;
 /** Maximum duration of the lookup. */
 const LOOKUP_LIMIT_MS = 5_000;
 
-/** Limits of the cache of valid names: their number, and how long a valid name is not resolved again. */
+/** Limits of the cache of valid names: the number of names, and the time after which a name is resolved again. */
 const CACHE_LIMITS = { namesMax: 10_000, ms: 60_000 };
 
 /**
@@ -52,7 +52,7 @@ export class DestinationCheck {
   readonly #resolver: Resolver;
   readonly #clock: Pick<Machine, 'startTimer'>;
   readonly #cacheLimits: typeof CACHE_LIMITS;
-  /** By name: the time at which it was found valid, oldest first. */
+  /** The time at which each name was found valid, oldest first. */
   readonly #validSinceMs = new Map<string, Millis>();
 
   constructor(

@@ -1,8 +1,8 @@
 /**
  * Decodes compressed responses. Deliveries ask for `identity`, but some servers compress anyway (contract M 7.6).
  *
- * The decoded body has the same limit as any other body, and counts against the same memory. It is decoded in chunks outside
- * the event loop. A small body that expands beyond the limit is a decompression bomb, which is an error.
+ * The decoded body has the same limit as an uncompressed body, and counts against the same memory. Bodies are decoded in
+ * chunks outside the event loop. A small body that expands beyond the limit is a decompression bomb, which is an error.
  */
 import type { Transform } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib';
@@ -43,7 +43,7 @@ function hasZlibHeader([first = 0, second = 0]: Uint8Array): boolean {
   return (first & 0x0f) === 8 && (first * 256 + second) % 31 === 0;
 }
 
-/** Fixed in 24.22.1. */
+/** Whether this Node version has a safe Brotli decoder. The vulnerability was fixed in 24.22.1. */
 function isBrotliSafe(version: string): boolean {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   return major > 24 || (major === 24 && (minor > 22 || (minor === 22 && patch >= 1)));

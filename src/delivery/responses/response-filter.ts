@@ -3,12 +3,12 @@
  *
  * - `100 Continue` is removed. HTTP clients must skip interim responses, including unsolicited ones
  *   (contract M 7.3.2, RFC 9110 section 15.2). undici skips 102 and 103, but closes the connection at a 100.
- * - A head with a harmless defect that the strict parser rejects is repaired (`response-head.ts`). For that, a head that
- *   arrives in several chunks is buffered until it is complete.
- * - If the head, including interim responses, exceeds its limit, the connection is closed here. undici has the same limit, but
- *   above it undici creates an Error with a stack for each header that it has read. 64 KiB of short headers block the
- *   process for half a second, and a hostile endpoint could repeat this (P9).
- * - Data is passed on in slices. This bounds the same cost in the trailers of a chunked body.
+ * - A head with a harmless defect that the strict parser rejects is repaired (`response-head.ts`). For the repair, a
+ *   head that arrives in several chunks is buffered until it is complete.
+ * - If the head, including interim responses, exceeds its limit, the connection is closed here. undici has the same limit,
+ *   but then creates an Error with a stack for each header that it has read. 64 KiB of short headers block the process for
+ *   half a second, and a hostile endpoint could repeat this (P9).
+ * - Data is passed on in slices, which bound the same cost for the trailers of a chunked body.
  */
 import type { Socket } from 'node:net';
 import { headEndOf, isDefective, MalformedResponse, repairHead } from './response-head.ts';

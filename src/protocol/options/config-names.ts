@@ -8,7 +8,7 @@ export type CallbackKind = 'callback' | 'failure-callback';
 /** The parts of a config header's name (contract M 4.2, 9.4). */
 export interface ConfigName {
   dialect: Dialect;
-  /** The message that the option configures: `[]` for the published one, otherwise the nested callbacks, outermost first. */
+  /** The message that the option configures: `[]` for the published message, otherwise its callbacks, outermost first. */
   path: readonly CallbackKind[];
   /** Lower-case, without prefix and path: `retries`, `callback`. `forward` for a header to forward. */
   option: string;

@@ -1,7 +1,7 @@
 /**
  * Defines the options of a message, one row each (contract M 4.2): everything about an option except its effect. The
- * groups decide which routes accept it (`api/publishing/config-headers.ts`). The order of rows is the order in the OpenAPI
- * document, and in which `options.ts` reads the settings of a group.
+ * groups decide which routes accept an option (`api/publishing/config-headers.ts`). The OpenAPI document lists the rows
+ * in this order, and `options.ts` reads the settings of a group in this order.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ApiError, invalidHeader } from '../errors.ts';
@@ -48,14 +48,15 @@ export interface ConfigOption<Value = unknown> extends OptionTraits {
 interface OptionTraits {
   /** The member of the settings that holds the value. */
   setting?: keyof MessageSettings;
-  /** A step of a run may set it for itself. Without it, all messages of a run take it from the trigger (contract W 6.6). */
+  /** A step of a run may set the option for itself. Other options come from the trigger of the run (contract W 6.6). */
   isForSteps?: true;
   /**
-   * `retry`: a retry from the DLQ may replace it (contract M 17.4); `run`: also the resume or restart of a failed run
-   * (contract W 21.2). `refused`: both reject it, since silently ignoring it would mislead. Otherwise it is ignored.
+   * `retry`: a retry from the DLQ may replace the option (contract M 17.4); `run`: also the resume or restart of a failed
+   * run (contract W 21.2). `refused`: both reject the option, since silently ignoring it would mislead. Otherwise the
+   * option is ignored.
    */
   override?: 'run' | 'retry' | 'refused';
-  /** Kinds of requests that reject it, since it would have no effect. */
+  /** Kinds of requests that reject the option, since it would have no effect. */
   notFor?: readonly RequestKind[];
   /** The member `as` of messages and schedules (in log entries `inLogs`) that shows the setting unchanged. */
   shown?: { as: string; schema: TSchema; inLogs?: string };
@@ -220,13 +221,13 @@ export const PUBLISH_OPTIONS = {
   headerForward: flag('Upstash-Header-Forward', 'Delivers the other headers of this request too, when it is true.'),
 };
 
-/** With `cron`, a publish creates a schedule; the others have no effect without it. The names are those of `PublishOptions`. */
+/** The others have no effect without `cron`, with which a publish creates a schedule. Named as in `PublishOptions`. */
 export const SCHEDULE_OPTIONS = {
   cron: option(
     'Upstash-Cron',
     'Creates a schedule with these times: five fields, a macro or @every, in UTC or the zone of a prefix CRON_TZ=.',
     Type.String({ examples: ['*/15 * * * *', 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI', '@every 90m'] }),
-    // A missing expression is reported as an empty one (contract M 15.2).
+    // A missing expression is reported as an empty expression (contract M 15.2).
     (raw) => raw?.value ?? '',
     { override: 'refused', notFor: ['enqueue', 'trigger'] },
   ),
@@ -257,7 +258,7 @@ export const SCHEDULE_OPTIONS = {
   ),
 };
 
-/** `workflowInit`, which libraries send, makes a message part of a workflow run; the others have no effect without it. */
+/** The others have no effect without `workflowInit`, which libraries send to make a message part of a workflow run. */
 export const RUN_OPTIONS = {
   workflowInit: flag(
     'Upstash-Workflow-Init',
@@ -293,7 +294,7 @@ export const RUN_OPTIONS = {
   ),
 };
 
-/** Options that ask the library of a triggered run to identify itself, and options with which it does. */
+/** Options that ask the library of a triggered run to identify itself, and options with which the library does so. */
 export const TRIGGER_OPTIONS = {
   workflowTriggerBySdk: flag(
     'Upstash-Workflow-Trigger-By-Sdk',

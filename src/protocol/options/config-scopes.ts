@@ -1,4 +1,4 @@
-/** Sorts the headers and parameters of a publish by the message that they configure: the published one or a callback. */
+/** Sorts the headers and parameters of a publish by the message to configure: the published message or a callback. */
 import { canonicalHeaderName, trimBlanks } from '../headers.ts';
 import type { PlainHeaderPolicy } from '../trace-context.ts';
 import { type CallbackKind, type ConfigName, hasConfigPrefix, readConfigName } from './config-names.ts';
@@ -12,7 +12,7 @@ export interface OptionsInput {
   queryConfig: readonly (readonly [string, string])[];
   /** Whether `qstash_token` was used; if so, an `Authorization` header is for the destination. */
   tokenInQuery: boolean;
-  /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` means all that begin with `x-forwarded-`. */
+  /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` means all names that begin `x-forwarded-`. */
   proxyHeaders: readonly string[];
   /** Default headers of the URL group that the message is for (contract M 13.4). */
   groupDefaults?: HeaderMap | undefined;
@@ -34,7 +34,7 @@ export interface ForwardedHeader {
   header: string;
 }
 
-/** The options of one message: the published one, or a callback. */
+/** The options of one message: the published message, or a callback. */
 export interface Scope {
   /** By lower-case option name. Contains unknown options too, which are never read. */
   options: Map<string, Ranked<RawOption>>;
@@ -69,7 +69,7 @@ const WITHOUT_PREFIX = 2;
 const SCOPE_DEPTH_MAX = 4;
 
 /**
- * Sorts everything that configures a message by scope and option. It applies the order of precedence, but checks no
+ * Sorts everything that configures a message by scope and option. Applies the order of precedence, but checks no
  * values.
  */
 export function collectConfiguration(input: OptionsInput): Configuration {

@@ -21,7 +21,7 @@ export function contentHash(content: DeduplicationContent): string {
 /** Bytes of a body that are hashed synchronously, which takes some milliseconds. */
 export const HASH_CHUNK_BYTES = 1024 * 1024;
 
-/** The same, in chunks. Awaits `afterChunk` after each chunk. */
+/** Like `contentHash`, but in chunks. Awaits `afterChunk` after each chunk. */
 export async function contentHashInChunks(
   content: DeduplicationContent,
   afterChunk: () => Promise<void> | undefined,
@@ -42,8 +42,8 @@ function startHash({ destination, header, endpointUrl }: DeduplicationContent): 
 }
 
 /**
- * The hash of an id that the client chose. Its encoding starts with `id`, so it never equals the encoding of a content
- * (contract M 11.5).
+ * The hash of an id that the client chose. The encoding of an id starts with `id`, so it never equals the encoding of a
+ * content (contract M 11.5).
  */
 export function explicitHash(id: string, endpointUrl?: string): string {
   return hash('sha256', JSON.stringify(['id', id, endpointUrl ?? null]), 'base64url');

@@ -24,7 +24,7 @@ export function deliveryHeaderName(dialect: Dialect, header: DeliveryHeader): st
   return `${PREFIXES[dialect]}-${header}`;
 }
 
-/** The `User-Agent` of a delivery, unless the publish forwards one. */
+/** The `User-Agent` of a delivery, unless the publish forwards a `User-Agent`. */
 export function userAgent(dialect: Dialect): string {
   return dialect === 'upstash' ? 'Upstash-QStash' : 'Waypost';
 }

@@ -15,11 +15,11 @@ import { hasConfigPrefix } from './config-names.ts';
 import type { Configuration, OptionsInput, Scope } from './config-scopes.ts';
 import type { HeaderMap } from './settings.ts';
 
-/** `Upstash-Header-Forward: true` does not forward these, since the client's HTTP library sets them for its own request. */
+/** Headers that `Upstash-Header-Forward: true` does not forward: the client's HTTP library sets them for its request. */
 const CALLER_HEADERS = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
 /**
- * The headers that were forwarded individually, without those of a connection. Throws 400 for a header that HTTP cannot
+ * The headers that were forwarded individually, without headers of a connection. Throws 400 for a header that HTTP cannot
  * carry.
  */
 export function forwardedHeaders(scope: Scope): HeaderMap {
@@ -33,7 +33,7 @@ export function forwardedHeaders(scope: Scope): HeaderMap {
 }
 
 /**
- * Adds `Content-Type` to the message's `forwarded` headers, unless it was forwarded itself (contract M 4.4.3 and
+ * Adds `Content-Type` to the message's `forwarded` headers, unless these contain a `Content-Type` (contract M 4.4.3 and
  * 4.4.4).
  */
 export function explicitHeaders({ contentType }: Configuration, forwarded: HeaderMap): HeaderMap {
@@ -45,8 +45,9 @@ export function explicitHeaders({ contentType }: Configuration, forwarded: Heade
 }
 
 /**
- * `explicit` together with the other headers of the request, except those of the connection, of the client's HTTP library
- * and of the operator's proxy (contract M 4.5). Explicit values take precedence over others of the same name.
+ * `explicit` together with the other headers of the request, except headers of the connection, of the client's HTTP
+ * library and of the operator's proxy (contract M 4.5). Explicit values take precedence over other values of the same
+ * name.
  */
 export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): HeaderMap {
   const { rawHeaders, tokenInQuery, proxyHeaders } = input;

@@ -15,7 +15,7 @@ import type { HttpMethod } from './settings.ts';
 export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
 const DIGITS = /^\d+$/;
 const DEDUPLICATION_ID_LENGTH_MAX = 255;
-/** Long enough for ids that contain a URL or a key. Limited, since each delivery contains the id. */
+/** Maximum length of a run id. Each delivery contains the id, which may contain a URL or a key. */
 export const RUN_ID_LENGTH_MAX = 1_024;
 
 export function methodOf(raw: RawOption | undefined): HttpMethod {
@@ -110,7 +110,7 @@ export function newNameOf(raw: RawOption | undefined, kind: Exclude<NameKind, 'l
   return raw?.value;
 }
 
-/** The id verbatim. Each delivery contains it, so HTTP must be able to carry it. */
+/** The id verbatim. Each delivery contains the id, so HTTP must be able to carry it. */
 export function runIdOf(raw: RawOption | undefined): string | undefined {
   if (raw === undefined) return undefined;
   const { value, header } = raw;
@@ -123,8 +123,8 @@ export function runIdOf(raw: RawOption | undefined): string | undefined {
 const CHANGED_IN_PATH = /[?#/\\\t]|%[0-9a-f]{2}/i;
 
 /**
- * Like `runIdOf`, for a new run. Libraries write the id into paths unescaped; with characters that change the path they
- * would end another run, or none (contract W 2).
+ * Like `runIdOf`, for a new run. Libraries write the id into paths unescaped: a request to end a run whose id changes the
+ * path would end another run, or none (contract W 2).
  */
 export function newRunIdOf(raw: RawOption | undefined): string | undefined {
   const runId = runIdOf(raw);

@@ -37,12 +37,12 @@ export type { OptionsInput } from './config-scopes.ts';
 
 /** Limits of the project that options can exceed (contract M 20.1); 0 means unlimited. */
 export interface Quotas {
-  /** Retries of a message that sets none. */
+  /** Retries of a message that sets no number of retries. */
   retriesDefault: number;
   retriesMax: number;
   /** The longest delay of a message, from acceptance. */
   delayMsMax: number;
-  /** Longer timeouts are reduced to it. */
+  /** Longer timeouts are reduced to this maximum. */
   timeoutMsMax: number;
 }
 
@@ -65,10 +65,10 @@ const LAST_OPTIONS = Object.values(DELIVERY_OPTIONS);
 
 /**
  * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers take precedence
- * over query parameters, and those over group defaults. Throws the first error in the order of contract M 4.2, which
- * names the header as the client knows it. A 412 for an exceeded quota is thrown only if there is no other error (25). A
- * message of a running workflow is rejected with 400 only if its run has ended (contract W 4.7). `nowMs` is the time of
- * acceptance.
+ * over query parameters, and query parameters over group defaults. Throws the first error in the order of contract M 4.2,
+ * which names the header as the client knows it. A 412 for an exceeded quota is thrown only if there is no other error
+ * (contract M 25). A message of a running workflow is rejected with 400 only if its run has ended (contract W 4.7).
+ * `nowMs` is the time of acceptance.
  */
 export function readPublishOptions(
   input: OptionsInput,
@@ -180,7 +180,7 @@ class OptionsReader {
     if (failureCallback !== undefined) settings.failureCallback = failureCallback;
   }
 
-  /** Checks the options of a callback even if it has no URL; then they have no effect, unless there is a `urlDefault`. */
+  /** Checks the options of a callback even without a URL. Without a URL and a `urlDefault`, they have no effect. */
   #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
     const raw = OPTIONS[kind].raw(parent);
     const scope = parent.callbacks[kind];
@@ -213,7 +213,7 @@ class OptionsReader {
     if (delayMsMax > 0 && notBeforeMs - this.#nowMs > delayMsMax) {
       this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
     }
-    // A time that cannot be written as a date. A quota, if there is one, rejects it before.
+    // The time cannot be written as a date. A quota, if there is one, rejects such a time before.
     else if (!isDateMs(notBeforeMs)) {
       const raw = OPTIONS.notBefore.raw(scope) ?? OPTIONS.delay.raw(scope);
       throw invalidHeader(raw?.header ?? '', 'too far ahead');
@@ -242,7 +242,7 @@ function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, libra
   }
 }
 
-/** The settings that the message sets itself; the others come from the trigger (contract W 6.6). */
+/** The settings that the message sets itself; the other settings come from the trigger (contract W 6.6). */
 function stepSettingsOf(scope: Scope, settings: MessageSettings): StepSettings {
   const { maxRetries, ...own } = attemptSettingsOf(settings);
   return OPTIONS.retries.raw(scope) ? { maxRetries, ...own } : own;
@@ -262,10 +262,10 @@ function readTimes(scope: Scope, kind: OptionsContext): Times {
   refuseFor(kind, OPTIONS.delay, scope);
   const delayMs = OPTIONS.delay.read(scope);
   refuseFor(kind, OPTIONS.notBefore, scope);
-  // Rejected, since without it a message would be delivered once instead of repeatedly.
+  // An expression is rejected: if it were ignored, the message would be delivered once instead of repeatedly.
   refuseFor(kind, OPTIONS.cron, scope);
   const notBeforeMs = OPTIONS.notBefore.read(scope);
-  // `notBefore` takes precedence over the delay, whose quota is not checked then.
+  // `notBefore` takes precedence over the delay, so the quota of the delay is not checked.
   if (notBeforeMs !== undefined) return { notBeforeMs };
   return delayMs === undefined ? {} : { delayMs };
 }
@@ -297,9 +297,9 @@ export interface HeaderLimit {
 const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_000 };
 
 /**
- * The `headers` member of a batch item as a flat list, like that of a request. It is an object of strings or arrays of
- * strings; absent or null means no headers (contract M 22.3). Throws `invalid_body` (400) for any other shape, and
- * `headers_too_large` (431).
+ * The `headers` member of a batch item as a flat list, like `rawHeaders` of a request. The member is an object of strings
+ * or arrays of strings; absent or null means no headers (contract M 22.3). Throws `invalid_body` (400) for any other
+ * shape, and `headers_too_large` (431).
  */
 export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE): string[] {
   const raw: string[] = [];
@@ -318,7 +318,7 @@ export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE
   return raw;
 }
 
-/** 431; `where` completes the sentence. */
+/** The 431 for too many or too long headers. `where` completes the sentence. */
 export function headersTooLarge({ bytesMax, linesMax }: HeaderLimit, where = ''): ApiError {
   const limit = `at most ${bytesMax} bytes in ${linesMax} lines${where}`;
   return new ApiError('headers_too_large', `request headers too large: ${limit}`);

@@ -5,7 +5,7 @@ export type Dialect = 'upstash' | 'waypost';
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Canonical header name to its values in order of arrival. It has no prototype: `__proto__` is an ordinary name. */
+/** Values in order of arrival, by canonical header name. A map has no prototype: `__proto__` is an ordinary name. */
 export type HeaderMap = Record<string, string[]>;
 
 /** The limits of a flow-control key, as a message sets them. */
@@ -26,8 +26,8 @@ export interface Redaction {
 }
 
 /**
- * The trace that a message belongs to, from its publisher (W3C Trace Context). It is passed to each attempt, and
- * to all messages that follow from this one.
+ * The trace that a message belongs to, from its publisher (W3C Trace Context). The trace is passed to each attempt, and
+ * to all messages that follow from this message.
  */
 export interface TraceContext {
   /** A valid `traceparent`. */
@@ -38,7 +38,7 @@ export interface TraceContext {
   baggage?: string;
 }
 
-/** How a message is attempted. The trigger of a run sets this for all messages of the run; a step may set it for itself. */
+/** Settings of a message's attempts. The trigger of a run sets them for the whole run; a step may override them. */
 export interface AttemptSettings {
   /** Retries after the first attempt. */
   maxRetries: number;
@@ -56,7 +56,7 @@ export interface DeliverySettings extends Partial<AttemptSettings> {
   failureCallback?: CallbackSettings;
 }
 
-/** A callback or failure callback: the configuration of its message. Its retries default to those of its source. */
+/** The configuration of a callback or failure callback message. Retries default to the retries of the source message. */
 export interface CallbackSettings extends DeliverySettings {
   url: string;
   method: HttpMethod;
@@ -77,7 +77,7 @@ export type WorkflowFeature =
 /** The role of a message in its run. */
 export type CallType = 'step' | 'toCallback' | 'fromCallback' | 'failureCall' | 'stepConfig';
 
-/** The run that a message is part of, as far as its delivery needs it. */
+/** The data of a message's run that the delivery of the message needs. */
 export interface RunSettings {
   /** The key of the run's first message, which identifies the run in the store. */
   key: number;
@@ -97,7 +97,7 @@ export interface RunSettings {
   stepSettings?: StepSettings;
 }
 
-/** What one step sets instead of the trigger of its run (contract W 6.6). */
+/** The settings that one step sets instead of the trigger of its run (contract W 6.6). */
 export type StepSettings = Partial<AttemptSettings>;
 
 /** The message that will deliver the result of a wait or an invocation to a run, except for the result itself. */
@@ -107,7 +107,7 @@ export interface ResultMessage {
   settings: MessageSettings;
 }
 
-/** A registered wait; the record's body is its step, verbatim. */
+/** A registered wait; the record's body is the step of the wait, verbatim. */
 export interface WaitSettings {
   eventId: string;
   /** The original text, for the logs. */
@@ -131,12 +131,12 @@ export interface InvocationSettings {
   result: ResultMessage;
 }
 
-/** How a publish starts or continues a run. */
+/** The data with which a publish starts or continues a run. */
 export type RunRequest = RunStart | RunAppend;
 
 export interface RunStart {
   kind: 'start';
-  /** As the client sent it; absent: the server generates one. */
+  /** The id as the client sent it. If absent, the server generates an id. */
   runId?: string;
   features: WorkflowFeature[];
   /** The body is an invocation, not the payload. */
@@ -174,14 +174,14 @@ export interface MessageSettings extends DeliverySettings {
   invoke?: InvocationSettings;
   /** The message reports an operator event, so its own outcome causes no further event. No header sets it. */
   isOperatorEvent?: true;
-  /** The id of the message that it repeats. No header sets it. */
+  /** The id of the message that this message repeats. No header sets this. */
   replayOf?: string;
 }
 
 /** Whether duplicates of a publish are detected by an id or by the content. */
 export type Deduplication = { by: 'id'; id: string } | { by: 'content' };
 
-/** Messages for times of a schedule that passed while the server was down: none, one for all of them, or one for each. */
+/** Messages for times of a schedule that passed while the server was down: none, one for all times, or one for each. */
 export type ScheduleCatchUp = 'skip' | 'one' | 'all';
 
 /** Whether a schedule is triggered while a message of its previous trigger is unfinished. */

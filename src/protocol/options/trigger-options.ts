@@ -1,6 +1,6 @@
 /**
  * Saves the headers that create a schedule for a URL group, and parses them again at each trigger, together with the
- * default headers that the group has by then. The schedule's own headers take precedence (contract M 4.1, 13.4).
+ * group's default headers at that time. The schedule's own headers take precedence (contract M 4.1, 13.4).
  */
 
 import { newHeaderMap } from '../headers.ts';
@@ -11,7 +11,7 @@ import { withAllHeaders } from './forwarding.ts';
 import { readPublishOptions } from './options.ts';
 import type { HeaderMap, PublishOptions } from './settings.ts';
 
-/** The saved config headers of a creation, and those that `Upstash-Header-Forward` could forward. They contain no API token. */
+/** The config headers of a creation, and headers that `Upstash-Header-Forward` could forward, without an API token. */
 export interface SavedHeaders {
   /** Names and values alternate. */
   rawHeaders: string[];
@@ -49,7 +49,7 @@ export function selectSavedHeaders(input: OptionsInput): SavedHeaders {
 
 /**
  * The options of the messages of one trigger. `own` are the options of the creation, without the group. Throws `ApiError`
- * if the group's headers contradict those of the creation.
+ * if the group's headers contradict the headers of the creation.
  */
 export function readTriggerOptions(
   { rawHeaders, queryConfig, forwardsCloudEvents }: SavedHeaders,
@@ -62,7 +62,7 @@ export function readTriggerOptions(
   if (forwardsCloudEvents) input.plainHeaders = { cloudEvents: true, baggage: false };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
   const { deduplication: _ignored, ...options } = read; // Messages of a schedule are never deduplicated (contract M 11.8).
-  // The trace belongs to the creation; later messages are not part of it.
+  // The trace belongs to the creation; later messages are not part of the trace.
   const { trace: _trace, ...settings } = options.settings;
   return { ...options, settings: { ...settings, dialect } };
 }

@@ -9,20 +9,20 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * How far ahead to search. The rarest time is 29 February on a given weekday: it occurs every 28 years, or after 40 years
+ * The range of the search. The rarest time is 29 February on a given weekday: it occurs every 28 years, or after 40 years
  * across a century year without a leap day. A time that is not found in this range never occurs.
  */
 const YEARS_AHEAD = 41;
 
-/** No time zone is further from UTC. */
+/** Maximum offset of a time zone from UTC. */
 const OFFSET_MS_MAX = 15 * HOUR_MS;
 
 /**
  * The first time after `afterMs` (Unix ms), `undefined` if there is none. The times of an interval are counted from
  * `anchorMs`, which is its start or any of its times.
  *
- * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts,
- * unless the expression is hourly (contract M 15.2).
+ * A local time that the zone's clocks skip does not occur. If the clocks show a local time twice, only the first time
+ * counts, unless the expression is hourly (contract M 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
   if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);
@@ -62,7 +62,7 @@ function nextHourlyTime(cron: CalendarCron, dayMs: number, afterMs: number): num
   const { before, after, atMs } = changeAround(dayMs, cron.zone);
   for (const localMs of localTimesOf(cron, dayMs, afterMs + before)) {
     if (localMs - before < atMs) return localMs - before;
-    break; // All later ones are after the change, too.
+    break; // All later times are after the change, too.
   }
   for (const localMs of localTimesOf(cron, dayMs, Math.max(afterMs, atMs - 1) + after)) return localMs - after;
   return undefined;
@@ -118,14 +118,14 @@ function changeAround(dayMs: number, zone: TimeZone): { before: number; after: n
   return { before, after, atMs };
 }
 
-/** The offsets that a local day may have: one, or two with a clock change, the larger first. */
+/** The offsets that a local day may have: one, or two with a clock change, the larger offset first. */
 function offsetsAround(dayMs: number, zone: TimeZone): number[] {
   const before = zone.offsetMsAt(dayMs - OFFSET_MS_MAX);
   const after = zone.offsetMsAt(dayMs + DAY_MS + OFFSET_MS_MAX);
   return before === after ? [before] : [Math.max(before, after), Math.min(before, after)];
 }
 
-/** The first time at which the clocks show `localMs`; `undefined` if they skip it. The larger offset gives the earlier time. */
+/** The first time at which clocks show `localMs`; `undefined` if clocks skip it. Larger offsets give earlier times. */
 function firstTimeOf(localMs: number, offsets: readonly number[], zone: TimeZone): number | undefined {
   const [only] = offsets;
   if (only !== undefined && offsets.length === 1) return localMs - only;

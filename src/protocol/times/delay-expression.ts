@@ -12,7 +12,7 @@ const DEPTH_MAX = 32;
 const STEPS_MAX = 512;
 const DELAY_MAX_MS = 86_400_000;
 
-/** Why a text is not a delay expression. `message` fits after `invalid <header>: `. */
+/** The reason why a text is not a delay expression. `message` fits after `invalid <header>: `. */
 export class DelayExpressionError extends Error {
   constructor(reason: string) {
     super(reason);
@@ -77,7 +77,7 @@ export const parseDelayExpression: (text: string) => DelayExpression = memo((tex
 
 /**
  * The delay in whole milliseconds, 0 to 86 400 000, after a failed attempt; `retried` counts the retries before that
- * attempt. `undefined` if the result is not a finite number; then the default back-off applies.
+ * attempt. Returns `undefined` if the result is not a finite number; then the default back-off applies.
  */
 export function delayMsOf(expression: DelayExpression, retried: number): number | undefined {
   const result = evaluate(expression.steps, retried);
@@ -220,7 +220,7 @@ class Parser {
     this.#emit({ kind: 'call', apply: delayFunction.apply, count });
   }
 
-  /** Reads the content of parentheses, with the closing one. */
+  /** Reads the content of parentheses, and the closing parenthesis. */
   #nested(inside: () => void): void {
     if (++this.#depth > DEPTH_MAX) throw new DelayExpressionError(`nested more than ${DEPTH_MAX} levels deep`);
     inside();

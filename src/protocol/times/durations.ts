@@ -40,8 +40,8 @@ export function isDecimal(text: string): boolean {
 }
 
 /**
- * Adds up `number unit` pairs with the given units; `undefined` for any other text, also an empty one. The result is in
- * the unit of the table's values, and may be fractional or infinite.
+ * Adds up `number unit` pairs with the given units. Returns `undefined` for any other text, including an empty text. The
+ * result is in the unit of the table's values, and may be fractional or infinite.
  */
 export function sumOfParts(text: string, units: ReadonlyMap<string, number>): number | undefined {
   let sum = 0;

@@ -28,7 +28,7 @@ const MS_BY_UNIT = new Map([
   ['d', 86_400_000],
 ]);
 
-/** No delay is this long. A number from here on is a Unix time, which some APIs send in `X-RateLimit-Reset`. */
+/** A number of this size or more is a Unix time, which some APIs send in `X-RateLimit-Reset`: no delay is so long. */
 const UNIX_TIME_S_MIN = 1_000_000_000;
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -84,7 +84,7 @@ function timeOfDate(text: string, nowMs: number): number | undefined {
   return Date.UTC(year, month, day, hour, minute, second);
 }
 
-/** Two digits mean a year of this century, or of the last one if it would be more than 50 years ahead (RFC 9110 5.6.7). */
+/** Adds this century to a year of two digits, or the last century if the year is over 50 years ahead (RFC 9110 5.6.7). */
 function fullYear(digits: string, nowMs: number): number {
   if (digits.length === 4) return Number(digits);
   const thisYear = new Date(nowMs).getUTCFullYear();
@@ -95,8 +95,8 @@ function fullYear(digits: string, nowMs: number): number {
 const BACK_OFF_MAX_S = 86_400;
 
 /**
- * The default wait before the `retry`-th retry (1, 2, …), in milliseconds: e^(2.5 n) seconds, rounded down to whole
- * seconds, at most a day (contract M 8.2). 12 s, 148 s, 1808 s, 22026 s, then 86400 s.
+ * The default wait before the `retry`-th retry (1, 2, …), in milliseconds: e^(2.5 `retry`) seconds, rounded down to whole
+ * seconds, at most a day (contract M 8.2). The waits are 12 s, 148 s, 1808 s, 22026 s, then 86400 s.
  */
 export function defaultBackOffMs(retry: number): number {
   return Math.min(BACK_OFF_MAX_S, Math.floor(Math.exp(2.5 * retry))) * 1000;

@@ -1,7 +1,7 @@
 /** Finds the offset of a time zone at a given time. */
 import { memo } from '../memo.ts';
 
-/** The local time of a region. Its offset changes with daylight saving time and with laws. */
+/** The local time of a region, whose offset changes with daylight saving time and with laws. */
 export interface TimeZone {
   /** Canonical IANA name. */
   readonly name: string;

@@ -10,17 +10,17 @@ export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: 
 
 /** Twice the 8 KiB that common clients and servers accept. */
 const URL_LENGTH_MAX = 16_384;
-/** DNS allows no longer names, and PostgreSQL limits rows of the index of endpoint backlogs to about 2,700 bytes. */
+/** The limit of DNS. PostgreSQL limits rows of the index of endpoint backlogs to about 2,700 bytes. */
 const HOST_LENGTH_MAX = 253;
 
 const SCHEME = /^https?:\/\//i;
 const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
-/** Characters that `new URL` silently removes, so that the called URL would differ from the stored one. */
+/** Characters that `new URL` silently removes, so that the called URL would differ from the stored URL. */
 const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
 
 /**
- * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text between the route and the query; it
- * ends in `?` if the query is empty. `destinationQuery` is `SplitQuery.rest`. Throws `invalid_destination` (400).
+ * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text between the route and the query, with a
+ * final `?` if the query is empty. `destinationQuery` is `SplitQuery.rest`. Throws `invalid_destination` (400).
  */
 export function readDestination(rawRest: string, destinationQuery: string): Destination {
   if (SCHEME.test(rawRest)) return urlDestination(decodeWireText(rawRest), destinationQuery);
@@ -54,7 +54,7 @@ function groupDestination(name: string): Destination {
   return { kind: 'group', name };
 }
 
-/** Removes the fragment. It is never sent, so the signed URL would differ from the URL that the receiver sees. */
+/** Removes the fragment. A fragment is never sent, so the signed URL would differ from the URL that the receiver sees. */
 export function withoutFragment(url: string): string {
   const hashAt = url.indexOf('#');
   return hashAt < 0 ? url : url.slice(0, hashAt);

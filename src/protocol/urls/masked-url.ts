@@ -1,10 +1,10 @@
 /** Hides passwords in URLs. */
 
-/** Up to the colon after the user name; then the password, up to the last `@` before the path, as `new URL` parses it. */
+/** The text up to the colon after the user name; then the password, up to the last `@` before the path (`new URL`). */
 const WITH_PASSWORD = /^(https?:\/\/[^/?#\\:]*:)[^/?#\\]+@/i;
 const WITH_MASK = /^https?:\/\/[^/?#\\:]*:\*\*\*@/i;
 
-/** `url` with `***` instead of its password, if it has one (contract M 5.2.4). Only its endpoint receives the password. */
+/** `url` with `***` instead of its password, if there is any (contract M 5.2.4). Only the endpoint gets the password. */
 export function maskPassword(url: string): string {
   return url.includes('@') ? url.replace(WITH_PASSWORD, '$1***@') : url;
 }

@@ -19,7 +19,7 @@ function originFormOf(target: string): string {
 
 /** A query string divided between the server and the destination (contract M 4.3, 2.1). */
 export interface SplitQuery {
-  /** `qstash_token`, decoded; `''` if it has no value. Even then it takes precedence over the header. */
+  /** `qstash_token`, decoded; `''` if it has no value. Even an empty token takes precedence over the header. */
   token?: string;
   /** Configuration in order: lower-case header name and decoded value. */
   config: [name: string, value: string][];
@@ -27,7 +27,7 @@ export interface SplitQuery {
   rest: string;
 }
 
-/** The limit of header lines in a request. Each parameter is read several times, so they must be limited. */
+/** The same number as the limit of header lines. Each parameter is read several times, so the number must be limited. */
 const CONFIG_PARAMETERS_MAX = 1_000;
 
 /** The first letters of our parameters: `upstash-`, `waypost-`, `qstash_token`. An escaped name begins with `%`. */
@@ -35,7 +35,7 @@ const MAY_BE_OURS = /^[uwq%]/i;
 
 /**
  * Divides `rawQuery`. Throws `invalid_query` (400) when the value of a config parameter is not decodable, or when there
- * are too many of them.
+ * are too many config parameters.
  */
 export function splitQuery(rawQuery: string): SplitQuery {
   if (rawQuery === '') return { config: [], rest: '' };
@@ -49,7 +49,7 @@ export function splitQuery(rawQuery: string): SplitQuery {
     const { rawName, rawValue } = splitParameter(parameter);
     const name = formDecode(rawName)?.toLowerCase() ?? '';
     if (name === 'qstash_token') {
-      // A text that cannot be decoded stays raw. It is never a valid token, so it is rejected as unknown.
+      // A text that cannot be decoded stays raw. Such a text is never a valid token, so it is rejected as unknown.
       split.token ??= percentDecode(rawValue) ?? rawValue;
     } else if (name.startsWith('upstash-') || name.startsWith('waypost-')) {
       if (split.config.length === CONFIG_PARAMETERS_MAX) throw tooManyConfigParameters();
@@ -63,7 +63,7 @@ export function splitQuery(rawQuery: string): SplitQuery {
 }
 
 /**
- * The raw values of all parameters, in order, by decoded name. The time is linear in the length of the query.
+ * The raw values of all parameters, in order, by decoded name. The CPU time is linear in the length of the query.
  */
 export function queryParameters(rawQuery: string): Map<string, string[]> {
   const parameters = new Map<string, string[]>();
@@ -127,7 +127,7 @@ export function percentDecode(text: string): string | undefined {
   try {
     return decodeURIComponent(decodeWireText(text));
   } catch {
-    return undefined; // It throws only URIError.
+    return undefined; // `decodeURIComponent` throws only URIError.
   }
 }
 

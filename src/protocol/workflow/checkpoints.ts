@@ -91,12 +91,12 @@ export function endTokenOf(header: HeaderMap): string | undefined {
 }
 
 /**
- * Maximum size of a last step in the response that ends a run. It is parsed synchronously between other work. Deliveries
- * announce the limit; only a library that receives it may send the step this way.
+ * Maximum size of a last step in the response that ends a run. The step is parsed synchronously between other work.
+ * Deliveries announce the limit; only a library that receives the limit may send the step in this response.
  */
 export const END_STEP_BYTES_MAX = 16 * 1024;
 
-/** How many bytes of the response body are the last step: `undefined` without one, `NaN` if the header is malformed. */
+/** The number of bytes of the last step in the body: `undefined` without a step, `NaN` if the header is malformed. */
 export function endStepBytesOf(header: HeaderMap): number | undefined {
   const text = (header[`Upstash-${END}-Step`] ?? header[`Waypost-${END}-Step`])?.[0];
   if (text === undefined) return undefined;

@@ -6,8 +6,8 @@ import type { Scope } from '../options/config-scopes.ts';
 import type { CallType, HeaderMap } from '../options/settings.ts';
 
 /**
- * The headers that a library forwards: those of the request that started the run. Throws 400 for a name or value that
- * HTTP cannot carry.
+ * The headers that a library forwards: the headers of the request that started the run. Throws 400 for a name or value
+ * that HTTP cannot carry.
  */
 export function workflowHeaders(scope: Scope): HeaderMap {
   const map = newHeaderMap();
@@ -20,7 +20,7 @@ export function workflowHeaders(scope: Scope): HeaderMap {
   return map;
 }
 
-/** `name` is canonical. A forwarded content type is ignored, since the request sends the message's own without a prefix. */
+/** `name` is canonical. A forwarded content type is ignored: the request has the message's own without a prefix. */
 function isForwarded(name: string): boolean {
   if (hasConfigPrefix(name))
     return name.startsWith('Workflow-', PREFIX_LENGTH) || name.slice(PREFIX_LENGTH) === 'Label';

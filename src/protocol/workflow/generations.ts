@@ -1,6 +1,6 @@
 /**
  * The differences on the wire between the generations of the client library (contract W 6, 22). A library sends its
- * features with each message, and only this file derives behaviour from them. No code checks a version, except where
+ * features with each message, and only this file derives behaviour from features. No code checks a version, except where
  * some versions do not support a feature that they announce (`fetchesCallResults`).
  *
  * | generation | features that it sends | behaviour |
@@ -32,7 +32,7 @@ export const CURRENT_FEATURES: readonly WorkflowFeature[] = [
 /** The version of the protocol that all generations speak: `Upstash-Workflow-Sdk-Version`. */
 export const PROTOCOL_VERSION = '1';
 
-/** Retries of a workflow message that sets none. Libraries omit the number if it is this one (contract W 11). */
+/** Retries of a workflow message that sets no number. Libraries omit the number if it is this default (contract W 11). */
 export const RETRIES_DEFAULT = 3;
 
 /** Reads `Upstash-Feature-Set`, each feature once; unknown features are dropped. */
@@ -55,7 +55,7 @@ export function keepsTriggerConfiguration(features: Features): boolean {
   return features.includes('WF_TriggerOnConfig');
 }
 
-/** Whether retries, retry delay and flow control of a message replace the trigger's for one step (contract W 6.6). */
+/** Whether a message's retries, retry delay and flow control replace those of the trigger for a step (contract W 6.6). */
 export function setsStepSettings(features: Features): boolean {
   return features.includes('WF_StepConfig');
 }
@@ -66,8 +66,8 @@ export function fetchesLazily(features: Features): boolean {
 }
 
 /**
- * Whether `library` (`Upstash-Telemetry-Sdk`) fetches the result of a call that a delivery omits. Version 1.3 and later
- * 1.x do not: they parse the empty body as JSON, so every attempt fails, and then the run. An unnamed library does.
+ * Whether `library` (`Upstash-Telemetry-Sdk`) fetches the result of a call that a delivery omits. False for 1.3 and later
+ * 1.x, which parse the empty body as JSON, so every attempt fails, and then the run. True for an unnamed library.
  */
 export function fetchesCallResults(library: string | undefined): boolean {
   const [, major, minor] = /^@upstash\/workflow@v(\d+)\.(\d+)\./.exec(library ?? '') ?? [];

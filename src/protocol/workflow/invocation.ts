@@ -1,4 +1,4 @@
-/** Reads the request of a workflow that invokes another one (contract W 14.8). */
+/** Reads the request of a workflow that invokes another workflow (contract W 14.8). */
 import { Buffer } from 'node:buffer';
 import { invalidBody } from '../errors.ts';
 import { isObject } from '../json-objects.ts';
@@ -20,8 +20,8 @@ export interface InvocationRequest {
 }
 
 /**
- * Reads the parsed body of an invocation; `dialect` is that of its request. Throws `ApiError` 422 that names the invalid
- * member, and 412 if an option of the result exceeds a quota.
+ * Reads the parsed body of an invocation; `dialect`: the dialect of the request. Throws `ApiError` 422 that names the
+ * invalid member, and 412 if an option of the result exceeds a quota.
  */
 export function readInvocation(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): InvocationRequest {
   try {

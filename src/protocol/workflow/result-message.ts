@@ -3,7 +3,7 @@ import { type Quotas, readPublishOptions } from '../options/options.ts';
 import type { Dialect, ResultMessage } from '../options/settings.ts';
 
 export interface ResultRequest {
-  /** The checked URL of its delivery. */
+  /** The checked URL to which the result is delivered. */
   url: string;
   /** Headers as in a publish; names and values alternate. */
   rawHeaders: readonly string[];
@@ -12,8 +12,8 @@ export interface ResultRequest {
 }
 
 /**
- * Reads the headers with which a library wants a result delivered, like those of a step, before the run's configuration
- * is applied. Delays among them have no effect. Throws `ApiError` 422, and 412 for an exceeded quota.
+ * Reads the headers with which a library wants a result delivered, like the headers of a step, before the run's
+ * configuration is applied. Delays have no effect. Throws `ApiError` 422, and 412 for an exceeded quota.
  */
 export function readResultMessage(
   { url, rawHeaders, dialect }: ResultRequest,

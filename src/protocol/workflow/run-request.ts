@@ -1,4 +1,4 @@
-/** Reads which run a message is for, and its role there (contract W 4.2). */
+/** Reads the run that a message belongs to, and the role of the message in this run (contract W 4.2). */
 
 import { invalidHeader, runIdMissing } from '../errors.ts';
 import { OPTIONS } from '../options/config-options.ts';
@@ -15,7 +15,8 @@ export function readRunRequest(scope: Scope, dialect: Dialect): RunRequest {
 
 /**
  * Reads the run of a request to trigger a workflow, which need not have `Workflow-Init`. The server itself sets the other
- * headers of the protocol, and ignores those of the client (contract W 5.2), unless a library identifies itself with them.
+ * headers of the protocol, and ignores the client's (contract W 5.2), unless a library identifies itself with such
+ * headers.
  */
 export function readTriggerRequest(scope: Scope): RunStart {
   const start = readStart(scope);
@@ -31,7 +32,7 @@ function readStart(scope: Scope): RunStart {
     features: OPTIONS.featureSet.read(scope) ?? [],
     isInvoke: OPTIONS.workflowInvoke.read(scope),
     isBySdk,
-    // A library that identifies itself may send back the header of the delivery that asked it to.
+    // A library that identifies itself may send back the header of the delivery that asked for its identity.
     isUnknownSdk: !isBySdk && asksForSdk(scope),
     isRest: false,
   };
