@@ -34,13 +34,16 @@ export type Commands = BoundFunctions<typeof COMMANDS>;
 /** The state of a cell on this worker. */
 export interface CellState {
   name: string;
-  /** Attempts of this worker in flight there. */
+  /** This worker's attempts in flight in the cell. */
   inFlight: number;
-  /** `resting`: closed until it has work. `away`: it could not be opened. `changing`: it is being opened or closed. */
+  /**
+   * `resting`: the cell is closed until it has work. `away`: the cell could not be opened. `changing`: the cell is being
+   * opened or closed.
+   */
   state: 'open' | 'resting' | 'changing' | 'away';
-  /** Whether this worker serves it. */
+  /** Whether this worker serves the cell. */
   isServed: boolean;
-  /** As in `Engine`. Does not open a resting cell. */
+  /** The totals of the cell, as `Engine.readTotals` reads them. Does not open a resting cell. */
   readTotals(): Promise<Totals>;
 }
 
@@ -58,46 +61,46 @@ export interface Engine extends Commands {
   readonly retention: { logsMs: Millis; dlqMs: Millis };
   /** Attempts of this worker in flight. */
   readonly inFlight: number;
-  /** The totals of the store; with several cells, of the first one. Throws `StoreUnavailable`. */
+  /** The totals of the store, or of the first cell if there are several. Throws `StoreUnavailable`. */
   readTotals(): Promise<Totals>;
-  /** The `count` projects with the most attempts in flight, each with their number. */
+  /** The `count` projects with the most attempts in flight, each with its number of attempts. */
   busiestProjects(count: number): [ProjectId, number][];
-  /** Live workers on a shared database, as far as this one knows; `undefined`: the database is not shared. */
+  /** The number of live workers on a shared database, as far as this worker knows; undefined if it is not shared. */
   readonly workersAlive: number | undefined;
   /** The other live workers that claim messages. */
   readonly otherWorkers: readonly WorkerId[];
-  /** The cells, as this worker sees them; absent with a single one. */
+  /** The cells, as this worker sees them; absent if there is only one cell. */
   readonly cells?: readonly CellState[];
-  /** The name of the cell of the project; absent with a single cell. */
+  /** The name of the project's cell. Absent if there is only one cell. */
   cellOf?(projectId: ProjectId): string | undefined;
 
   /**
-   * Throws `Overloaded` (503) when a publish of the project would be rejected now. The API calls it before it reads a body, but
-   * not for a publish that continues a run, which is never rejected.
+   * Throws `Overloaded` (503) if a publish of the project would be rejected now. The API calls this method before it
+   * reads a body, except for a publish that continues a run: such a publish is never rejected.
    */
   checkAdmission(projectId: ProjectId): void;
   /**
-   * Accepts all messages together or none, except those whose queue would exceed the limit of queues. Resolves after the commit
-   * (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the messages exceed the daily
-   * limit of the project; `Overloaded` (503) when more is published than can be saved, unless a command continues a run;
-   * `ApiError` when the run of a message has ended (400) or its journal would be too long (412). If the accounts that admitted
-   * the caller have changed, it calls `readmit`, and throws the error of that.
+   * Accepts all messages or none, apart from messages whose queue would exceed the limit of queues. Resolves after the
+   * commit (P1) with the outcomes in the order of `commands`. Throws only if nothing was accepted: `RateLimited` (429) if
+   * the messages exceed the daily limit of the project; `Overloaded` (503) if more is published than can be saved, unless
+   * a command continues a run; `ApiError` if the run of a message has ended (400) or its journal would be too long (412).
+   * If the accounts have changed since the caller was admitted, calls `readmit` and rethrows its error.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]>;
   /** Notifies `watcher` of new log entries of the project. Returns a function that stops the watch. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void;
   /**
-   * Resolves if the store works, as far as is known; rejects with `StoreUnavailable` if it does not. With several cells, one
-   * working cell is enough; the result lists those that do not work.
+   * Resolves if the store works, as far as is known; rejects with `StoreUnavailable` if it does not. With several cells,
+   * one working cell is enough, and the result lists the cells that do not work.
    */
   ping(): Promise<readonly UnavailableCell[]>;
   /** Whether this worker works on the claim with this token. */
   hasActiveClaim(claimToken: ClaimToken): boolean;
   /**
-   * Starts no more attempts, waits up to `limitMs` for those in flight, and then releases the rest uncounted. For other workers
-   * this worker stays alive. Idempotent.
+   * Starts no more attempts, waits up to `limitMs` for the attempts in flight, and then releases the remaining claims
+   * uncounted. Other workers still count this worker as alive. Idempotent.
    */
   quiesce(limitMs: Millis): Promise<void>;
-  /** `quiesce`, and then leaves the list of workers. Idempotent. */
+  /** Calls `quiesce`, and then leaves the list of workers. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** Creates the engine: it recovers the claims of earlier workers, and then starts the loops and binds the commands. */
+/** Creates the engine: recovers the claims of earlier workers, starts the loops and binds the commands. */
 import { COMMANDS, type Engine } from './commands.ts';
 import { bindContext, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
@@ -101,9 +101,9 @@ async function recover(deps: EngineDeps): Promise<RecoveryLoops> {
 type RecoveryContext = Pick<EngineDeps, 'store' | 'clock' | 'log'>;
 
 /**
- * Releases all claims in a store that no other worker uses (P7). While the disk is full, returns a loop that does so once there
- * is space; the caller stops that loop when the engine ends. `isLossReported`: whether the operator is notified of a lost worker.
- * Throws `StoreUnavailable`.
+ * Releases all claims in a store that no other worker uses (P7). If the disk is full, returns a loop that releases the
+ * claims once there is space; the caller stops that loop when the engine ends. `isLossReported`: whether the operator is
+ * notified of a lost worker. Throws `StoreUnavailable`.
  */
 export async function releaseAll(context: RecoveryContext, isLossReported: boolean): Promise<DueLoop | undefined> {
   try {

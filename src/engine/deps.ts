@@ -1,4 +1,4 @@
-/** The dependencies of an engine, among them how it recovers the claims of earlier workers. */
+/** The dependencies of an engine, including its way to recover the claims of earlier workers. */
 
 import type { Store } from '../store/store.ts';
 import type { ClaimToken, Millis, WorkerId } from './model.ts';
@@ -18,7 +18,7 @@ export interface EngineDeps {
   metrics?: Metrics | undefined;
   /** Absent: the operator is not notified of events. */
   operatorEvents?: OperatorEventsOptions | undefined;
-  /** The exporter of traces. If present, each attempt is a span, and messages without a trace start one. */
+  /** The exporter of traces. If present, each attempt is a span, and a message without a trace starts a trace. */
   spans?: Observer | undefined;
   /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
   logsAll?: boolean;
@@ -26,24 +26,24 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
-  /** Whether this worker deletes expired rows. Default: yes. One of the threads on an embedded store is enough. */
+  /** Whether this worker deletes expired rows. Default: yes. Of the threads on an embedded store, only one needs to. */
   dropsExpired?: boolean;
-  /** Resolves once the event loop has handled pending work. Long work waits for it between slices. Absent: no pauses. */
+  /** Resolves once the event loop has handled pending work. Long work awaits this between slices. Absent: no pauses. */
   endOfTurn?: () => Promise<void>;
 }
 
 /** How a worker releases the claims of workers that have ended. */
 export type Recovery =
-  /** For the only worker of a store: it releases all existing claims when it starts. */
+  /** For the only worker of a store, which releases all existing claims when it starts. */
   | { kind: 'releaseAll' }
-  /** For a thread: its process has released the claims before it starts its threads, which all end together. */
+  /** For a thread: the process has released the claims before it started its threads, and all threads end together. */
   | { kind: 'none' }
-  /** For one of several independent workers: it releases the claims of workers whose heartbeats have stopped. */
+  /** For one of several independent workers, which releases the claims of workers whose heartbeats have stopped. */
   | {
       kind: 'heartbeat';
       /** The same as `EngineDeps.clock`. */
       clock: DatabaseClock;
-      /** A worker without a heartbeat for this long may be expired by the others. */
+      /** Other workers may expire a worker that has sent no heartbeat for this long. */
       timeoutMs: Millis;
       /** Absent: the accounts are in another store. */
       accounts?: SharedAccounts;
@@ -58,8 +58,8 @@ export interface SharedAccounts {
   /** The version in memory. */
   readonly version: number;
   refresh(): Promise<void>;
-  /** The store has `version`. Until `untilMs`, in elapsed time, no other worker expires this one. */
+  /** Notes that the store has `version`, and that until `untilMs` (elapsed time) no other worker expires this one. */
   noteNewest(version: number, untilMs: Millis): void;
-  /** The version in the store could not be read. */
+  /** Notes that the version in the store could not be read. */
   noteUnknown(error: Error): void;
 }

@@ -1,4 +1,4 @@
-/** A map of bounded size: when it has one entry too many, it removes the one that was used longest ago. */
+/** A map of bounded size: when it has one entry too many, it evicts the least recently used entry. */
 export class LeastRecent<Value> {
   readonly #sizeMax: number;
   readonly #values = new Map<string, Value>();

@@ -20,12 +20,12 @@ export type MessageId = string;
 /** The number of a store in an installation with several; the first one is 1. */
 export type CellId = number;
 /**
- * The size of a cell's range of numbers: a number given out in one cell is unique in all. The ranges of a thousand cells are
- * below 2^53. At 10,000 messages a second a range lasts for years.
+ * The size of a cell's range of numbers: a number assigned in one cell is unique in all cells. The ranges of a thousand
+ * cells are below 2^53. At 10,000 messages a second a range lasts for years.
  */
 export const NUMBERS_OF_CELL = 2 ** 43;
 
-/** The cell that has given out the number. */
+/** The cell that assigned the number. */
 export function cellOfNumber(number: number): CellId {
   return Math.ceil(number / NUMBERS_OF_CELL);
 }
@@ -70,34 +70,34 @@ export interface Message {
 }
 
 /**
- * When the message is first due. A date before its acceptance means no delay, and does not make it due earlier than the others
- * that were accepted with it (contract M 12).
+ * When the message is first due. A date before the acceptance means no delay, and does not make the message due earlier
+ * than other messages that were accepted with it (contract M 12).
  */
 export function firstDueAtMs({ createdAtMs, notBeforeMs }: Pick<Message, 'createdAtMs' | 'notBeforeMs'>): Millis {
   return Math.max(createdAtMs, notBeforeMs);
 }
 
-/** A message that one worker owns: from its accept or claim until its settle or release. */
+/** A message that one worker owns: from its acceptance or claim until it is settled or released. */
 export interface Claimed {
   message: Message;
   /** Retries already made; the value of `Upstash-Retried`. */
   retried: number;
-  /** The number of latest attempts in a row that parked its run; absent: 0. */
+  /** The number of consecutive latest attempts that parked the run; absent: 0. */
   parkings?: number;
   claimToken: ClaimToken;
-  /** Its position in the journal of its run; absent: it is in no journal. */
+  /** The position of the message in the journal of its run; absent if the message is in no journal. */
   journal?: JournalPosition;
-  /** Set when a call continues with the message: it is not sent. */
+  /** Set when a call continues with the message, which is then not sent. */
   isInCall?: true;
   /** The body that is sent instead of the message's own: the journal of its run. */
   deliveredBody?: Uint8Array;
-  /** Set when the message is in no lane and in no run: settling it touches no shared rows. Absent: not known. */
+  /** Set when the message is in no lane and in no run: settling the message touches no shared rows. Absent: not known. */
   isAlone?: true;
   /** When the claim was made and ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
-  /** The duration of its attempt; absent before the end. */
+  /** The duration of the attempt; absent before the attempt has ended. */
   durationMs?: Millis;
-  /** The trace with its attempt as parent, if attempts are spans: for its endpoint and its follow-up messages. */
+  /** The trace with the attempt as parent, if attempts are spans. The endpoint and follow-up messages get this trace. */
   trace?: TraceContext;
 }
 
@@ -110,7 +110,7 @@ export interface ClaimRef {
 
 /** The position of a message in the journal of its run. */
 export interface JournalPosition {
-  /** The delivered body has the entries up to this one. */
+  /** The delivered body has the journal entries up to this position. */
   position: number;
   /** Bytes of the delivered body; 0 when the endpoint must fetch it. */
   bytes: number;
@@ -171,14 +171,14 @@ export type Outcome =
       status: number;
       header: HeaderMap;
       body: Uint8Array;
-      /** The body was longer than the part that is kept. */
+      /** Set when the body was longer than the part that is kept. */
       isCut?: true;
       /** Frees the memory of the response, for which other responses may wait. Call it once the outcome is saved. */
       release?(): void;
     }
   /** `error` names the class of failure and never an internal address. */
   | { kind: 'unreachable'; reason: UnreachableReason; error: string }
-  /** The shutdown of this worker interrupted the attempt: not a failure of the endpoint, so not counted. */
+  /** The shutdown of this worker interrupted the attempt. The endpoint has not failed, so the attempt is not counted. */
   | { kind: 'interrupted' };
 
 /** The states of messages in logs. */
@@ -193,7 +193,7 @@ export const LOG_STATES = [
   'CANCELED',
 ] as const;
 
-/** STEP_PARKED: only for a message of a run whose code has changed, which is no failed attempt (contract K 7). */
+/** STEP_PARKED is only for a message of a run whose code has changed. The attempt has not failed (contract K 7). */
 export type LogState = (typeof LOG_STATES)[number] | 'STEP_PARKED';
 
 /** The states of runs in logs. */
@@ -217,17 +217,18 @@ export interface LogDetail {
   response?: { status: number; header: HeaderMap; body: Uint8Array };
 }
 
-/** One state change, appended in the transaction that makes it (P3). */
+/** One state change, logged in the transaction that makes the change (P3). */
 export interface LogEvent {
   atMs: Millis;
   state: LogState;
   detail?: LogDetail;
-  /** The status of the response to a delivery; that of an error is in `detail`. */
+  /** The status of a successful response; the status of a failed attempt is in `detail`. */
   responseStatus?: number;
 }
 
 /**
- * The state that a worker proposes for a new message. Only the transaction that saves it knows whether its lanes have capacity.
+ * The state that a worker proposes for a new message. Only the transaction that saves the message knows whether its lanes
+ * have capacity.
  */
 export type NewMessageState =
   | { kind: Extract<WaitState, 'due' | 'origin'>; dueAtMs: Millis }
@@ -239,13 +240,13 @@ export interface NewMessage {
   message: Message;
   /** The proposal of the worker; a lane may make the message wait. */
   state: NewMessageState;
-  /** Only for a message that is not sent. Absent: CREATED, and ACTIVE if the store saves the message as claimed. */
+  /** The log events of a message that is not sent. Absent: CREATED, and ACTIVE if it is saved as claimed. */
   events?: LogEvent[];
-  /** Reserved in the same transaction. If it is taken already, no message is saved. */
+  /** The deduplication hash is reserved in the same transaction. If the hash is already taken, no message is saved. */
   deduplication?: { hash: string; expiresAtMs: Millis };
-  /** Its entry in the journal of its run, added in the same transaction. */
+  /** The entry of the message in the journal of its run, added in the same transaction. */
   entry?: NewEntry;
-  /** The run that starts with it; `entry` is the first of that run. */
+  /** The run that starts with the message; `entry` is then the first entry of the run. */
   run?: NewRun;
   /** Set when the message follows from another message or from a run, and was not published. */
   isFollowUp?: true;
@@ -257,21 +258,21 @@ export interface NewEntry {
   kind: EntryKind;
   /** Identifies the content of the entry in the run, such as the result of step 3. Made by `workflow/steps.ts`. */
   entryKey: string;
-  /** Bytes that it adds to a delivered body; 0 when deliveries leave it out. */
+  /** Bytes that the entry adds to a delivered body; 0 if deliveries omit the entry. */
   bytes: number;
-  /** A longer delivered body is not sent: the endpoint fetches it. Absent: every body is sent. */
+  /** Above this size the delivered body is not sent: the endpoint fetches it. Absent: every body is sent. */
   lazyAboveBytes?: number;
-  /** The version of the run that it was made for; absent: any. */
+  /** The version of the run for which the entry was made; absent: any version. */
   runVersion?: number;
 }
 
-/** A run on its way into the store; its key is that of its first message. */
+/** A run on its way into the store. The key of the run is the key of its first message. */
 export interface NewRun {
   id: string;
   url: string;
   createdAtMs: Millis;
   config: RunConfig;
-  /** The second phase of a trigger: the message replaces the first one of the active run with this id. */
+  /** Set in the second phase of a trigger: the message replaces the first message of the active run with this id. */
   isBySdk?: true;
   /** The invocation in the parent's journal that waits for this run. */
   invoker?: NewRecord;
@@ -287,7 +288,7 @@ export interface NewRecord {
 export interface RunEnding {
   projectId: ProjectId;
   runKey: RunKey;
-  /** The version of the run that `follows` was made for. */
+  /** The version of the run for which `follows` was made. */
   runVersion: number;
   state: EndState;
   atMs: Millis;
@@ -299,7 +300,7 @@ export interface RunEnding {
 
 /** A follow-up message before it has a key, an id and a state. */
 export interface FollowUp extends Omit<Message, 'key' | 'id'> {
-  /** Its entry in the journal of a run, if it has one. */
+  /** The entry of the message in the journal of a run, if it has one. */
   entry?: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey'>;
 }
 
@@ -313,9 +314,9 @@ export interface Change {
   follows?: NewMessage[];
   /** The end of the run, because its message is dead or had the result. */
   ending?: RunEnding;
-  /** The last step of the ended run, with all its events. It enters the journal as delivered and is never sent. */
+  /** The last step of the ended run, with all its log events. It enters the journal as delivered and is never sent. */
   lastStep?: NewMessage;
-  /** The outcome of the failure callback, if the message is one. */
+  /** The outcome of the failure callback, if the message is a failure callback. */
   failureCallback?: FailureCallbackState;
   /** The kind of operator event for the dead message, which is saved with the change. */
   operatorEventKind?: OperatorEventKind;
@@ -325,7 +326,7 @@ export interface Change {
 export interface DeadLetter {
   failedAtMs: Millis;
   retried: number;
-  /** 0 without a response. */
+  /** 0 if there was no response. */
   responseStatus: number;
   responseHeader?: HeaderMap;
   responseBody: Uint8Array;
@@ -343,7 +344,7 @@ export interface Settlement {
   changeIfCancelRequested?: Change;
 }
 
-/** The messages of a run that a checkpoint settles, and the messages that it adds to the journal in the same transaction. */
+/** A checkpoint of a run: in one transaction, messages are settled and others are added to the journal. */
 export interface Checkpoint {
   done: Settlement[];
   follows: NewMessage[];

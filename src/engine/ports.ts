@@ -1,6 +1,6 @@
 /**
- * The engine's interfaces to the outside: time, randomness, and the network to endpoints. Production and simulation differ only
- * in these (P15).
+ * The engine's interfaces to the outside: time, randomness, and the network to endpoints. Production and simulation
+ * differ only in the implementations of these interfaces (P15).
  */
 import type { Run } from '../workflow/model.ts';
 import type { Count } from './minutes/counts.ts';
@@ -11,15 +11,16 @@ export interface Timer {
 }
 
 /**
- * `upkeep`: no accepted message waits for it, such as the next time of a schedule, or a round of retention. `outside`: a pause
- * for something outside this process, such as a lock in the database.
+ * `upkeep`: no accepted message waits for the timer, for example the next trigger of a schedule or a round of retention.
+ * `outside`: a pause for something outside this process, such as a lock in the database.
  */
 export type TimerKind = 'work' | 'upkeep' | 'outside';
 
 /** The clocks and timers of a machine. */
 export interface Machine {
   /**
-   * Unix time of the wall clock, which can be set forward and back. For schedules, signatures, retention, and times of users.
+   * Unix time of the wall clock, which can be set forward and back. Used for schedules, signatures, retention, and times
+   * that users name.
    */
   wallMs(): Millis;
   /** Monotonic time since some fixed moment. */
@@ -30,17 +31,17 @@ export interface Machine {
   startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer;
 }
 
-/** Called with the change when the wall clock was set; negative when it was set back. */
+/** Called when the wall clock was set, with the change, which is negative if the clock was set back. */
 export type JumpListener = (byMs: Millis) => void;
 
 export interface Clock extends Machine {
   /**
-   * Unix time for delays, retries, rates, deadlines, claims, and their log entries. It follows the wall clock, but keeps running
-   * when the wall clock is set back (`steady-clock.ts`). It is not monotonic: it follows changes back of a moment, and of more
-   * than a day.
+   * Unix time for delays, retries, rates, deadlines, claims, and their log entries. It follows the wall clock, but keeps
+   * running when the wall clock is set back (`steady-clock.ts`). It is not monotonic: if the wall clock is set back by a
+   * moment, or by more than a day, the time follows.
    */
   nowMs(): Millis;
-  /** How far the latest `nowMs` was ahead of the wall clock. Two readings also differ by the time between them. */
+  /** How far the latest `nowMs` was ahead of the wall clock. Readings of both also differ by the time between them. */
   readonly leadMs: Millis;
   onJump(listener: JumpListener): void;
 }
@@ -52,15 +53,15 @@ export interface Randomness {
 
 /** An attempt in flight. */
 export interface AttemptInFlight {
-  /** Restarts its time limit: the endpoint has shown activity. */
+  /** Restarts the time limit of the attempt, because the endpoint has shown activity. */
   extend(): void;
-  /** Stops its time limit until `extend`: the endpoint waits for us. */
+  /** Stops the time limit of the attempt until `extend`, because the endpoint waits for the server. */
   pause(): void;
-  /** Ends it as `interrupted`, unless it has ended. */
+  /** Ends the attempt as `interrupted`, unless the attempt has ended. */
   interrupt(): void;
 }
 
-/** Makes attempts. Never interprets them and never throws: each failure is an outcome. */
+/** Makes attempts. Never interprets their outcomes and never throws: each failure is an outcome. */
 export interface Delivery {
   /**
    * Sends one HTTP request for `claimed`. The outcome is `interrupted` when `signal` aborts first. Calls `onStart` when the
@@ -95,7 +96,7 @@ export interface Metrics extends Pick<Observer, 'attempted'> {
   claimLost(): void;
 }
 
-/** Where the engine reports what an operator should know. Never bodies, tokens or full URLs. */
+/** The log for events that an operator should know. It never contains bodies, tokens or full URLs. */
 export interface EventLog {
   debug(event: string, fields?: Record<string, string | number | boolean>): void;
   info(event: string, fields?: Record<string, string | number | boolean>): void;

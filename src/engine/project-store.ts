@@ -1,4 +1,4 @@
-/** The store for one project at the current time. The API uses it directly where the engine has nothing to decide. */
+/** The store for one project at the current time. The API uses it directly where the engine decides nothing. */
 import type { Operations } from '../store/store.ts';
 import type { InProject, InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';

@@ -18,8 +18,8 @@ export class Reports {
   readonly #operatorEvents: OperatorEvents;
   readonly #spans: Observer | undefined;
   /**
-   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are events of
-   * level `debug`, and only the origin of a URL is logged: paths may contain secrets.
+   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise these events
+   * have the level `debug` and only the origin of the URL, because paths may contain secrets.
    */
   readonly #logsAll: boolean;
 
@@ -99,13 +99,13 @@ export class Reports {
     this.#spans?.woken(record, by, atMs);
   }
 
-  /** Attempts to `origin` end without a response: it now has the smallest concurrency window. */
+  /** Attempts to `origin` end without a response, so that the origin now has the smallest concurrency window. */
   heldBack(origin: string): void {
     this.#log.warn('origin_held_back', { origin });
     this.#operatorEvents?.noteHeldBack(origin);
   }
 
-  /** `timeMs`: the time of the log entry; `undefined`: there is none, and the event is not counted by the minute. */
+  /** `timeMs`: the time of the log entry; undefined if there is none, and then the event is not counted by the minute. */
   #count(projectId: ProjectId, timeMs: Millis | undefined, counts: readonly Count[]): void {
     if (timeMs !== undefined) this.#minutes.count(projectId, timeMs, counts);
     this.#metrics?.count(counts);

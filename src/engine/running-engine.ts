@@ -29,7 +29,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly #retention: RetentionLoop;
   readonly #watch: StoreWatch | undefined;
   readonly #heartbeat: Heartbeat | undefined;
-  /** Releases the claims of an earlier process, if that could not be done at the start. */
+  /** Releases the claims of an earlier process, if this could not be done when the engine started. */
   readonly #release: DueLoop | undefined;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
@@ -82,7 +82,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
       noteEndedRun: () => cancellations.noteNext(0),
       noteExpiredWorker: () => {
         retention.hasten();
-        operatorEvents?.noteSaved(); // also the events that the dead worker had saved
+        operatorEvents?.noteSaved(); // the dead worker may have left saved events, too
       },
     });
   }
@@ -91,7 +91,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
     if (commands.length === 0) return [];
     let endPublish: EndPublish | undefined;
     try {
-      // A publish that continues a run does not wait in the queue, since its run waits for it.
+      // A publish that continues a run does not wait in the queue, since the run waits for the publish.
       const entered = commands.some(continuesRun) ? undefined : this.#gate.enter(projectId, commands.length);
       endPublish = entered instanceof Promise ? await entered : entered;
       const { drafts, accepted, context } = await publishAll(this.#context, projectId, commands, admitted);
@@ -113,7 +113,8 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   }
 
   /**
-   * Adds the state of earlier duplicates that will never be delivered: the publisher must learn that nothing was published now.
+   * Adds the state of an earlier duplicate that will never be delivered: the publisher must learn that nothing was
+   * published now.
    */
   async #withLostDuplicates(projectId: ProjectId, outcomes: PublishOutcome[]): Promise<PublishOutcome[]> {
     const duplicates = [...new Set(outcomes.flatMap((each) => (isDuplicate(each) ? [each.messageId] : [])))];
@@ -123,7 +124,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
       const filter: LogFilter = { messageId, state: ['FAILED', 'CANCELED'] };
       const page = { count: messageId.length, order: 'latestFirst' } as const;
       const { items } = await this.#context.store.logs.listLogs({ projectId, filter, page }).catch((error: unknown) => {
-        // The publish is saved: an error would tell the client otherwise.
+        // The publish is saved, so the client must not get an error.
         if (error instanceof StoreUnavailable) return { items: [] };
         throw error;
       });

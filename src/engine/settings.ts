@@ -2,11 +2,11 @@
 import type { Millis } from './model.ts';
 
 export interface EngineSettings {
-  /** Delivery slots: the maximum of attempts in flight without the silent ones, over all origins. */
+  /** Delivery slots: the maximum of attempts in flight to all origins, without the silent attempts. */
   inFlightMax: number;
   /** The maximum of attempts in flight to one origin. */
   inFlightPerOriginMax: number;
-  /** The maximum of silent attempts, in addition to `inFlightMax`. Default: eight times that. */
+  /** The maximum of silent attempts, in addition to `inFlightMax`. Default: eight times `inFlightMax`. */
   silentMax?: number;
   /** The maximum of body bytes of messages in flight. */
   inFlightBytesMax: number;
@@ -20,10 +20,10 @@ export interface EngineSettings {
   retentionIntervalMs: Millis;
   /** How long publishes may wait to be saved before some are rejected with 503. */
   publishDelayTargetMs: Millis;
-  /** Longer delivered bodies are not sent; the endpoint fetches them, if it can (contract W 8.3). */
+  /** Delivered bodies above this size are not sent: the endpoint fetches them, if it can (contract W 8.3). */
   lazyFetchBytes: number;
-  /** Entries of a resumed or restarted run in one transaction, and waiters read together; only tests set it. */
+  /** Entries of a resumed or restarted run in one transaction, and waiters read together. Only tests set this limit. */
   togetherMax?: number;
-  /** Endpoint backlogs of a project in memory, without healthy ones; only tests set it. */
+  /** The maximum of unknown endpoint backlogs of a project in memory. Only tests set this limit. */
   backlogsMax?: number;
 }

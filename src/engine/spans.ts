@@ -1,6 +1,6 @@
 /**
- * The trace spans of messages, attempts, waits and runs. Span ids are derived from the ids of messages and runs. So each worker
- * can compute them, even after a crash, and none is stored (docs/decisions/031).
+ * The trace spans of messages, attempts, waits and runs. Span ids are derived from the ids of messages and runs. So each
+ * worker can compute span ids, even after a crash, and no span id is stored (docs/decisions/031).
  */
 import { hash } from 'node:crypto';
 import { memo } from '../protocol/memo.ts';
@@ -12,7 +12,7 @@ import type { Claimed, Message } from './model.ts';
 export interface SpanIds {
   traceId: string;
   spanId: string;
-  /** Absent: it is the first of its trace, or its parent is not known. */
+  /** Absent if the span is the first of its trace, or if the parent is not known. */
   parentId?: string;
 }
 
@@ -20,8 +20,8 @@ export interface SpanIds {
 type RunIdentity = Pick<RunSettings, 'id' | 'createdAtMs'>;
 
 /**
- * The span of a message: its publish, or in a run its step. A message without a trace starts one. `undefined`: its publisher does
- * not record the trace, so it is not recorded here either.
+ * The span of a message, which covers its publish or, in a run, its step. A message without a trace starts a trace.
+ * Returns undefined if the publisher does not record the trace: the server does not record it either.
  */
 export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>): SpanIds | undefined {
   const parent = parentOf(settings);
@@ -45,19 +45,19 @@ export function spanOfWait(
   return spanWithinMessage(claimed.message, claimed.claimToken, which === 'before' ? 1 : 2);
 }
 
-/** `trace`: the trace of the run or of any of its messages; `undefined`: none. */
+/** The span of a run. `trace`: the trace of the run or of any of its messages, if there is one. */
 export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): SpanIds | undefined {
   const { traceId, spanId } = idsOf(`${run.id} ${run.createdAtMs}`);
   const parent = trace && readParent(trace.parent);
   if (!parent) return { traceId, spanId };
   if (!parent.isSampled) return undefined;
-  // A run that has started its trace is the parent of its messages, which then name this span.
+  // If the run has started its trace, the messages of the run name this span as their parent.
   return parent.spanId === spanId
     ? { traceId: parent.traceId, spanId }
     : { traceId: parent.traceId, spanId, parentId: parent.spanId };
 }
 
-/** `trace` with `span` as the parent for the receiver of the trace; unchanged when the span is not recorded. */
+/** `trace` with `span` as the parent for the receiver; unchanged if the span is not recorded. */
 export function traceWithin(span: SpanIds | undefined, trace: TraceContext | undefined): TraceContext | undefined {
   return span ? { ...trace, parent: `00-${span.traceId}-${span.spanId}-01` } : trace;
 }
@@ -84,7 +84,7 @@ function spanWithinMessage(message: Message, claimToken: number, part: number): 
   return { traceId: messageSpan.traceId, spanId, parentId: messageSpan.spanId };
 }
 
-/** 32 bits as eight digits. */
+/** 32 bits as eight hexadecimal digits. */
 function digitsOf(word: number): string {
   return (word >>> 0).toString(16).padStart(8, '0');
 }

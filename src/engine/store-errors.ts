@@ -3,7 +3,7 @@ import type { ProjectId } from './model.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */
 export class StoreUnavailable extends Error {
-  /** The message without the error text of the database, which may name hosts and users: anybody can read it at `/readyz`. */
+  /** The message without the error text of the database, which may name hosts and users: `/readyz` is public. */
   readonly reason: string;
   /** The error text of the database. */
   readonly detail: string | undefined;
@@ -16,14 +16,14 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** For `/readyz`; see `StoreUnavailable.reason`. */
+/** The reason that `/readyz` shows: see `StoreUnavailable.reason`. */
 export function publicReason(error: unknown): string {
   return error instanceof StoreUnavailable ? error.reason : 'it fails in a way that the log describes';
 }
 
 /**
- * A command that fails after more time than this was delayed, not rejected. Those queued after it would wait as long and fail
- * too.
+ * A command that fails after more time than this was delayed, not rejected. Commands that are queued after it would wait
+ * as long and fail, too.
  */
 export const HUNG_MS = 1_000;
 
@@ -35,7 +35,7 @@ export class AccountsChanged extends Error {
   }
 }
 
-/** The project is not in this cell: nothing was saved here. `isGone`: it is in another cell; otherwise it is being moved. */
+/** The project is not in this cell, so nothing was saved. `isGone`: it is in another cell; else it is being moved. */
 export class ProjectAway extends StoreUnavailable {
   readonly projectId: ProjectId;
   readonly isGone: boolean;

@@ -1,7 +1,7 @@
 /**
- * The interfaces of a store for the engine, one small interface for each noun. Each method is one transaction (a read: one
- * snapshot), gets `nowMs` if it needs the time, and reads no clock. When its promise resolves, the change is durable (P1). All
- * throw `StoreUnavailable` when nothing was written and the caller may retry.
+ * The interfaces of a store for the engine, one small interface for each noun. Each method is one transaction (a read:
+ * one snapshot), gets `nowMs` if it needs the time, and reads no clock. When its promise resolves, the change is durable
+ * (P1). Each method throws `StoreUnavailable` if nothing was written and the caller may retry.
  */
 
 import type { HttpMethod } from '../protocol/options/settings.ts';
@@ -24,11 +24,14 @@ export interface StoreLimits {
   queuesMax: number;
   /** The maximum of attempts in flight of a project, with or without a lane. */
   parallelismMax: number;
-  /** Messages of a project in one day (UTC). A publish beyond it is rejected; other new messages count, but are not rejected. */
+  /**
+   * The maximum of messages of a project in one day (UTC). Publishes beyond this maximum are rejected; other new messages
+   * count, but are not rejected.
+   */
   messagesPerDayMax: number;
-  /** The maximum bytes of a journal as deliveries show it; larger ones are rejected. */
+  /** The maximum bytes of a journal as deliveries contain it. A publish that would exceed this maximum is rejected. */
   journalBytesMax: number;
-  /** Messages of an ended run that are cancelled in one transaction; only tests set it. */
+  /** The maximum of messages of an ended run that are cancelled in one transaction. Only tests set this limit. */
   cancelledTogetherMax?: number;
 }
 
@@ -81,7 +84,7 @@ export interface DeadMessage {
 export interface Storage {
   /** The size with indexes and unused space. */
   bytes: number;
-  /** The part that is free for new data; absent: the database cannot report it quickly. */
+  /** The part that is free for new data; absent if the database cannot report this part quickly. */
   unusedBytes?: number;
   /** Whether the database has several projects. */
   isShared: boolean;
@@ -92,7 +95,7 @@ export interface LogEntry {
   state: LogState;
   message: Message;
   detail?: LogDetail;
-  /** For a delivered message. */
+  /** The status of the response. Only for a delivered message. */
   responseStatus?: number;
 }
 
@@ -102,7 +105,7 @@ export interface LogPosition {
   n: number;
 }
 
-/** A log entry without bodies and headers. An entry of a run itself has the first message of the run. */
+/** A log entry without bodies and headers. An entry about the run itself names the first message of the run. */
 export interface LiveEntry extends LogPosition {
   state: LogState | RunLogState;
   messageId: MessageId;
@@ -119,7 +122,7 @@ export interface LiveEntry extends LogPosition {
   responseStatus?: number;
 }
 
-/** The work in a cell that no worker may be serving. */
+/** The pending work of a cell that perhaps no worker serves. */
 export interface CellPoll {
   /** The time until the next message, schedule or wait is due; `Infinity` when there is none. */
   dueInMs: Millis;

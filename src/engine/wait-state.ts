@@ -1,12 +1,12 @@
-/** The reason why an unclaimed message waits, with the same name from its row to the explanation in the API. */
+/** The reason why an unclaimed message waits, under the same name in its row and in the explanation of the API. */
 export type WaitState =
-  /** Its due time, or a worker: it is in the due index. */
+  /** The message waits for its due time or for a worker, and is in the due index. */
   | 'due'
-  /** A delivery slot for its origin: the message is due, but its origin has used up its share, or the worker has no slot. */
+  /** The message is due and waits for a slot: its origin has used up its share, or the worker has no free slot. */
   | 'origin'
-  /** Its flow-control key: it is in the wait list of the key, due already or later. */
+  /** The message is in the wait list of its flow-control key; it is due already or later. */
   | 'flow'
-  /** Its queue: the messages ahead of it, or, if it was started already, the resume of the paused queue. */
+  /** The message waits for the messages ahead of it or, if it was started already, for the resume of its paused queue. */
   | 'queue'
-  /** The end of an attempt of its project, which has reached its limit of attempts in flight. */
+  /** The message waits until an attempt of its project ends: the project has reached its limit of attempts in flight. */
   | 'project';

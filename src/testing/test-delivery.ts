@@ -10,14 +10,14 @@ export interface Fault {
   times: number;
   /** The response to use instead of calling the endpoint. */
   response?: { status: number; body: string };
-  /** How long the response takes in virtual time; `Infinity`: it never arrives. */
+  /** How long the response takes in virtual time; `Infinity` if it never arrives. */
   delayMs: Millis;
 }
 
 export class TestDelivery implements Delivery {
   readonly #delivery: Delivery;
   readonly #clock: Pick<Clock, 'startTimer'>;
-  /** The timeout of attempts whose message sets none, and the maximum of all others. */
+  /** The timeout of attempts whose message sets no timeout, and the maximum of all other timeouts. */
   readonly #timeoutMsMax: Millis;
   readonly #faults: Fault[];
   #inFlight = 0;
@@ -35,7 +35,7 @@ export class TestDelivery implements Delivery {
     this.#faults = faults;
   }
 
-  /** Attempts that take real time: not those that only wait for virtual time to pass. */
+  /** The number of attempts that take real time, without attempts that only wait for virtual time to pass. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -81,7 +81,7 @@ export class TestDelivery implements Delivery {
     };
     this.#inFlight += 1;
     try {
-      // A paused attempt takes no real time: its endpoint waits for the server.
+      // A paused attempt takes no real time, because its endpoint waits for the server.
       return await this.#delivery.attempt(claimed, signal, (attempt) =>
         onStarted?.({
           extend: () => {
@@ -97,7 +97,7 @@ export class TestDelivery implements Delivery {
       );
     } finally {
       setPaused(true);
-      hasEnded = true; // an idle call extends its attempt when it ends, perhaps after the attempt
+      hasEnded = true; // an idle call that ends extends its attempt, which may have ended before
     }
   }
 

@@ -5,8 +5,8 @@ import { endOfTurn } from '../system/system.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /**
- * The store is in this process, so only network I/O takes more than a few turns of the event loop, and it is counted as work
- * in flight. After this many turns without any, nothing happens until the clock advances.
+ * The store is in this process, so only network I/O takes more than a few turns of the event loop, and it is counted as
+ * work in flight. After this many turns without work in flight, nothing happens until the clock advances.
  */
 const QUIET_TURNS = 10;
 
@@ -16,7 +16,7 @@ export class TimeAdvancer {
   /** Resolves when all requested advances are finished. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `workInFlight` returns `undefined` if no work is in flight, otherwise a promise that resolves when to check again. */
+  /** `workInFlight` returns undefined if no work is in flight, otherwise a promise that resolves when to check again. */
   constructor(clock: VirtualClock, workInFlight: () => Promise<unknown> | undefined) {
     this.#clock = clock;
     this.#workInFlight = workInFlight;

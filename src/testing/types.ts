@@ -31,15 +31,15 @@ export interface WaypostOptions {
 /** A fault of future attempts. */
 export interface Disturbance {
   /**
-   * A status: the attempt gets this response, and the endpoint is not called. `'lost'`: the endpoint is called, but its
-   * response is lost, and the attempt times out in virtual time.
+   * If this is a status, the attempt gets a response with it, and the endpoint is not called. If this is `'lost'`, the
+   * endpoint is called, but its response is lost, and the attempt times out in virtual time.
    */
   answer?: number | 'lost';
   /** The body of the response, if `answer` is a status. Default: empty. */
   body?: string;
   /** How long the response takes in virtual time. */
   delay?: Duration;
-  /** Only attempts to URLs that start with this. Default: all attempts of the project. */
+  /** Only attempts to URLs that start with this text. Default: all attempts of the project. */
   to?: string;
   /** The number of attempts. Default: 1, the next one. */
   times?: number;
@@ -89,7 +89,7 @@ export interface MessageView {
   /** How many attempts have started. */
   attempts: number;
   body: string;
-  /** Its log, oldest first. */
+  /** The log of the message, oldest entry first. */
   entries: LogEntryView[];
 }
 
@@ -98,7 +98,7 @@ export interface StepView {
   stepType?: string;
   state: 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_PARKED' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
   messageId?: string;
-  /** The result, as JSON. */
+  /** The result of the step, as JSON. */
   out?: string;
   nextDeliveryTime?: number;
   errors?: { error: string; body: string; status?: number; time: number }[];
@@ -127,10 +127,10 @@ export interface DeadView {
   header?: Headers;
   body?: string;
   createdAt: number;
-  /** 0 without a response. */
+  /** 0 if there was no response. */
   responseStatus: number;
   responseBody?: string;
-  /** Only for a run. */
+  /** Present only for a workflow run. */
   workflowRunId?: string;
   workflowUrl?: string;
   queueName?: string;
@@ -144,7 +144,7 @@ export interface WaypostProject {
   readonly url: string;
   readonly token: string;
   readonly signingKeys: Readonly<SigningKeys>;
-  /** For `process.env`, or for a client's own environment. */
+  /** The environment variables for `process.env`, or for a client's own environment. */
   env(): WaypostEnvironment;
   /** All messages that are still in the log, oldest first, except those of workflow runs, which are in `runs`. */
   messages(): Promise<MessageView[]>;
@@ -161,13 +161,13 @@ export interface Waypost extends WaypostProject {
   /** The virtual time. */
   now(): Date;
   /**
-   * Moves the clock forward. Everything that becomes due on the way happens in order; the clock stops during each attempt.
-   * Resolves when all of it is finished.
+   * Moves the clock forward. Everything that becomes due on the way happens in order; the clock stops during each
+   * attempt. Resolves when all this work is finished.
    */
   advance(duration: Duration): Promise<void>;
   /**
-   * Jumps from one due time to the next until no message and no run waits for one. Ignores the times of schedules, which
-   * never end. Rejects if something still waits after `limit` (default: 366 days).
+   * Jumps from one due time to the next until no message and no run waits for a due time. Ignores the times of schedules,
+   * which never end. Rejects if something still waits after `limit` (default: 366 days).
    */
   runUntilIdle(options?: { limit?: Duration }): Promise<void>;
   /** Restarts the server with its stored data. Attempts in flight are interrupted and repeated. */

@@ -35,7 +35,7 @@ export class VirtualClock implements Clock {
     return this.#nowMs;
   }
 
-  /** A timer of kind `outside` fires in real time: what it waits for does not depend on the virtual time. */
+  /** A timer of kind `outside` fires in real time, because it waits for something outside of virtual time. */
   startTimer(delayMs: Millis, task: () => void, kind: TimerKind = 'work'): Timer {
     if (kind === 'outside') return systemClock.startTimer(delayMs, task);
     const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task, kind };
@@ -55,7 +55,7 @@ export class VirtualClock implements Clock {
     this.advanceTo(this.#nowMs + ms);
   }
 
-  /** Like `advance`, to the Unix time `ms`. Never moves the clock back. */
+  /** Like `advance`, but to the Unix time `ms`. Never moves the clock back. */
   advanceTo(ms: Millis): void {
     for (let timer = this.#nextUntil(ms); timer !== undefined; timer = this.#nextUntil(ms)) {
       this.#nowMs = Math.max(this.#nowMs, timer.atMs);

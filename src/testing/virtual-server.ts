@@ -12,7 +12,7 @@ import { VirtualClock } from './virtual-clock.ts';
 /** Defaults for virtual time: with the usual interval of a minute, retention would be most of the work when a year passes. */
 export const VIRTUAL_TIME_DEFAULTS = { WAYPOST_RETENTION_INTERVAL: '1d' };
 
-/** What a server is started with, and keeps across restarts. */
+/** The options with which a server is started, and which it keeps across restarts. */
 export interface VirtualServerOptions extends Pick<ServerOptions, 'log' | 'credentials' | 'onFatal'> {
   config: Config;
   clock: VirtualClock;
@@ -29,7 +29,7 @@ export interface VirtualServer {
   time: TimeAdvancer;
 }
 
-/** Requires a `config` with an in-memory store. It runs in this thread, so that it is known when its work is finished. */
+/** Opens the store, which must be in memory. It runs in this thread, so that the end of its work is known. */
 export async function prepareVirtualServer(
   config: Config,
   {
@@ -45,7 +45,7 @@ export async function prepareVirtualServer(
   return { ...options, config, store, clock: new VirtualClock(startMs), faults: [], isAdvancedByRequests };
 }
 
-/** Throws `CannotStart`. The store stays open after that, and after the server has stopped. */
+/** Throws `CannotStart`. The store stays open even then, and after the server has stopped. */
 export async function startVirtualServer({
   config,
   clock,

@@ -43,7 +43,7 @@ function defaultFailureCallback(url: string): CallbackSettings {
   return { url, method: 'POST', header: newHeaderMap() };
 }
 
-/** Drops headers with a service prefix: they configure only the message that they were sent with. */
+/** Drops headers with a service prefix, which configure only the message that they were sent with. */
 function userHeaders(header: HeaderMap): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(header)) {
@@ -59,9 +59,9 @@ export interface ConfigurableMessage {
 }
 
 /**
- * Configures a later message of the run. If the run keeps its configuration, the trigger's headers, labels, retries and flow
- * control replace the message's own, except settings for a single step (contract W 6.6). Redaction applies to the whole run
- * (contract W 16.3), and the run is one trace. Not for calls, which go to other endpoints.
+ * Configures a later message of the run. If the run keeps its configuration, the trigger's headers, labels, retries and
+ * flow control replace the message's own, except settings for a single step (contract W 6.6). Redaction applies to the
+ * whole run (contract W 16.3), and the whole run has one trace. Not used for calls, which go to other endpoints.
  */
 export function applyRunConfig(message: ConfigurableMessage, config: RunConfig): ConfigurableMessage {
   const { header, settings } = message;
@@ -77,13 +77,13 @@ export function applyRunConfigToCallback(callback: CallbackSettings, config: Run
   return { ...withRunSettings(callback, config), header: withHeaders(callback.header, config.header) };
 }
 
-/** Configures a call: it gets only the run's redaction, and the run's trace unless it forwards another one. */
+/** Configures a call, which gets only the run's redaction, and the run's trace unless the call forwards another trace. */
 export function applyRunConfigToCall(call: ConfigurableMessage, config: RunConfig): MessageSettings {
   const settings = withRunRedaction(call.settings, config);
   return config.trace && !call.header['Traceparent'] ? { ...settings, trace: config.trace } : settings;
 }
 
-/** Adds the run's redaction to the message's own. */
+/** Adds the run's redaction to the redaction of the message. */
 function withRunRedaction(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
   return redact ? { ...settings, redact: mergeRedactions(settings.redact, redact) } : settings;
 }

@@ -42,7 +42,7 @@ export function hasNoFailureFunction(response: HeaderMap): boolean {
   return has(response, 'Workflow-Failure-Callback-Notfound');
 }
 
-/** With either prefix, whatever the dialect of the message (contract W 1.5). */
+/** Whether the response has the header with either prefix, whatever the dialect of the message (contract W 1.5). */
 function has(response: HeaderMap, name: string): boolean {
   return response[`Upstash-${name}`] !== undefined || response[`Waypost-${name}`] !== undefined;
 }

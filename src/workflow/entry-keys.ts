@@ -1,6 +1,7 @@
 /**
- * Writes and reads the entry keys of a journal (P8). A letter names the kind of the entry; the rest names the step, the call
- * or the content that has only one entry of this kind. Databases are full of these keys: never change one, only add.
+ * Writes and reads the entry keys of a journal (P8). A letter names the kind of the entry. The rest of the key names the
+ * step, the call or the content, which has only one entry of this kind. Databases are full of these keys: never change an
+ * existing key format, only add new ones.
  */
 
 /** The entry key of the first entry of a run. */
@@ -10,17 +11,17 @@ export function entryKeyOfResult(stepId: number): string {
   return `s${stepId}`;
 }
 
-/** For the plan of a step in a parallel group. */
+/** The entry key of the plan of a step in a parallel group. */
 export function entryKeyOfPlan(stepId: number): string {
   return `p${stepId}`;
 }
 
-/** For the call that a step makes. */
+/** The entry key of the call that a step makes. */
 export function entryKeyOfCall(stepId: number): string {
   return `c${stepId}`;
 }
 
-/** For the result of a call. The call may belong to no step, so the key of its entry identifies it. */
+/** The entry key of the result of a call. The call may belong to no step, so the key of its entry identifies it. */
 export function entryKeyOfCallResult(callKey: number): string {
   return `f${callKey}`;
 }
@@ -33,14 +34,14 @@ export function entryKeyOfInvocation(stepId: number): string {
   return `i${stepId}`;
 }
 
-/** For an entry without a step id: `hash` covers everything that was published (contract W 4.6). */
+/** The entry key of an entry without a step id: `hash` covers everything that was published (contract W 4.6). */
 export function entryKeyOfContent(hash: string): string {
   return `h${hash}`;
 }
 
 const STEP_ENTRY_KEY = /^[spcwi](\d+)$/;
 
-/** The step that an entry key names; `undefined` if it names no step. */
+/** The step that an entry key names; undefined if it names no step. */
 export function stepIdOfEntryKey(entryKey: string): number | undefined {
   const stepId = STEP_ENTRY_KEY.exec(entryKey)?.[1];
   return stepId === undefined ? undefined : Number(stepId);

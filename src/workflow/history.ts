@@ -25,7 +25,7 @@ export interface KeptResponse {
 export interface Failure {
   atMs: number;
   error: string;
-  /** Absent if there was none. */
+  /** Absent if the attempt had no response. */
   response?: KeptResponse;
 }
 
@@ -69,10 +69,10 @@ export interface LoggedRun {
   completedAtMs?: number;
   /** The return value of the workflow. */
   response?: Uint8Array;
-  /** Its entry in the DLQ, if there is one. */
+  /** The entry of the run in the DLQ, if there is one. */
   dlqId?: string;
   callerIp?: string;
-  /** The run that invoked it, unless that run was deleted. */
+  /** The run that invoked this run, unless the invoking run was deleted. */
   invoker?: { id: string; url: string; createdAtMs: number };
 }
 

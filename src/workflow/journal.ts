@@ -4,7 +4,7 @@ import { base64BytesOf } from '../protocol/bodies.ts';
 import type { CallType } from '../protocol/options/settings.ts';
 import type { EntryKind, JournalEntry } from './model.ts';
 
-/** The call type that deliveries give an entry; `undefined`: deliveries omit it. */
+/** The call type of an entry in deliveries; undefined if deliveries omit the entry. */
 export const DELIVERED_CALL_TYPES: Readonly<Record<EntryKind, CallType | undefined>> = {
   initial: 'step',
   step: 'step',
@@ -24,7 +24,7 @@ export function entryBytesOf(bodyBytes: number, callType: CallType = 'step'): nu
   return FRAME_LENGTH + MESSAGE_ID_LENGTH + 4 * Math.ceil(bodyBytes / 3) + callType.length;
 }
 
-/** One element of the array, without commas or brackets. Ids need no escaping: they are ASCII without quotes. */
+/** One element of the array, without commas or brackets. Ids are ASCII without quotes, so they need no escaping. */
 export function encodeEntry({ messageId, body, callType }: Omit<JournalEntry, 'position'>): Buffer {
   return Buffer.concat([
     Buffer.from(`{"messageId":"${messageId}","body":"`),

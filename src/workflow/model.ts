@@ -29,7 +29,7 @@ export interface RunConfig extends AttemptSettings {
   /** Whether later messages use the settings below instead of their own headers. */
   isKept: boolean;
   isRest: boolean;
-  /** Whether the trigger does not name the library that serves the URL, so that the first message has to ask for it. */
+  /** Whether the trigger does not name the library that serves the URL: then the first message asks for the name. */
   isUnknownSdk: boolean;
   /** The trigger's forwarded headers, without those that have a service prefix. */
   header: HeaderMap;

@@ -60,7 +60,7 @@ export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: n
   return log;
 }
 
-/** Whether a step of the run, or a delivery that will execute one, has one of `states`. */
+/** Whether one of `states` is the state of a step of the run, or of a delivery that will execute a step. */
 export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean {
   const { groups, next } = log;
   return (

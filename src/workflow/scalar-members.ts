@@ -17,9 +17,9 @@ const CLOSING_BRACE = 0x7d;
 const VALUE_BYTES_MAX = 4096;
 
 /**
- * The members of the object in `json` that have one of `names` and are strings, numbers, booleans or null. When a name
- * occurs twice, the last one counts, as in `JSON.parse`. `undefined` when `json` is not an object. Skipped values are not
- * checked.
+ * The members of the object in `json` that have one of `names` and are strings, numbers, booleans or null. If a name
+ * occurs twice, its last value counts, as in `JSON.parse`. Returns undefined if `json` is not an object. Skipped values
+ * are not checked.
  */
 export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Record<string, unknown> | undefined {
   const members: Record<string, unknown> = Object.create(null);

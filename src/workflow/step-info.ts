@@ -21,7 +21,7 @@ export interface StepInfo extends AttemptSettings {
   createdAtMs: number;
   /** In a plan: the id of the planned step. */
   targetStep?: number;
-  /** The result of the step; the payload of the run in the initial step; the data of an event. */
+  /** The result of the step. In the initial step, the payload of the run; for an event, its data. */
   out?: Uint8Array;
   header: HeaderMap;
   redact?: Redaction;
@@ -59,7 +59,7 @@ export interface InvokedInfo {
 /** Further messages that are needed to read a message of a run. */
 export interface StepContext {
   isInitial: boolean;
-  /** The wait or the invocation, if the message is its result. */
+  /** The wait or the invocation whose result the message is, if it is such a result. */
   record?: LoggedMessage;
   /** The first message of the invoked run. */
   child?: LoggedMessage;
@@ -77,7 +77,7 @@ export function stepInfoOf(message: LoggedMessage, { isInitial, record, child }:
   return info;
 }
 
-/** Joins the facts of two messages about one step. The later one wins, but the step's creation time is that of the first. */
+/** Joins the facts of two messages about one step. The later message wins, but the first sets the creation time. */
 export function joinStepInfo(earlier: StepInfo, later: StepInfo): StepInfo {
   const { targetStep: _planned, ...rest } = earlier;
   const joined: StepInfo = { ...rest, ...later, createdAtMs: earlier.createdAtMs };
@@ -225,7 +225,7 @@ function countOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
 
-/** The members of a JSON object; none if the bytes contain anything else. */
+/** The members of a JSON object; none if the bytes are not a JSON object. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
   const value = tryParse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
   return isObject(value) ? value : {};
@@ -239,7 +239,7 @@ function tryParse(json: string): unknown {
   }
 }
 
-/** The entry key of the wait or invocation, if `body` is its result; `undefined` for other steps. */
+/** The entry key of the wait or invocation whose result is `body`. Returns undefined if `body` is not such a result. */
 export function recordEntryKeyOf(body: Uint8Array): string | undefined {
   const step = readStep(body);
   if (step === undefined || step.stepId === 0) return undefined;

@@ -91,7 +91,9 @@ export function summarizeStep(step: StepEntries, run: LoggedRun, nowMs: number):
   return summary;
 }
 
-/** The delivery that continues the step; `undefined` while it waits for an event, another run, or the run's next publish. */
+/**
+ * The delivery that continues the step; undefined while it waits for an event, another run, or the run's next publish.
+ */
 function executingOf({
   plan,
   toCallback,

@@ -23,8 +23,8 @@ const MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Reads a published step; `undefined` when the body contains none. Members of an unexpected type are omitted. The result of
- * a step may be large and of any shape, so it is skipped and never parsed.
+ * Reads a published step. Returns undefined if the body contains no step. Members of an unexpected type are omitted. The
+ * result of a step may be large and of any shape, so it is skipped and never parsed.
  */
 export function readStep(body: Uint8Array): Step | undefined {
   const members = scalarMembers(body, MEMBERS);
@@ -56,7 +56,7 @@ export function entryIdentityOf(message: {
   url: string;
   header: HeaderMap;
   body: Uint8Array;
-  /** The headers with which the result of a call will be delivered. They name its step. */
+  /** The headers with which the result of a call will be delivered. These headers name the step of the call. */
   callbackHeader?: HeaderMap;
 }): EntryIdentity {
   const { callType, url, header, body, callbackHeader } = message;
@@ -72,13 +72,13 @@ export function entryIdentityOf(message: {
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
 }
 
-/** The identity of a step's entry; `undefined` if the step has no id. */
+/** The identity of a step's entry; undefined if the step has no id. */
 export function identityOfStep({ stepId, targetStep }: Step): EntryIdentity | undefined {
   if (stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(stepId) };
   return targetStep === undefined ? undefined : { kind: 'plan', entryKey: entryKeyOfPlan(targetStep) };
 }
 
-/** The user's name of the step that a message of a run carries; `undefined` if the message has none. */
+/** The user's name of the step that a message of a run carries; undefined if the message has no such name. */
 export function stepNameOf(message: {
   body: Uint8Array;
   header: HeaderMap;
@@ -98,8 +98,8 @@ export function stepIdOfCall(header: HeaderMap): number | undefined {
 }
 
 /**
- * The first whole millisecond at or after `sleepUntil`, in Unix seconds. Rounded to microseconds first, the precision of
- * a present-day Unix time in floating point.
+ * The first whole millisecond at or after `sleepUntil`, in Unix seconds. `sleepUntil` is rounded to microseconds first,
+ * which is the precision of a present-day Unix time in floating point.
  */
 export function sleepUntilMsOf(sleepUntil: unknown): number | undefined {
   if (typeof sleepUntil !== 'number') return undefined;

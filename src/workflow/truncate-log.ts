@@ -5,7 +5,7 @@ import type { StepInfo } from './step-info.ts';
 const NOTHING = new Uint8Array(0);
 
 /**
- * Truncates the results of steps to `bytesMax` plus one byte, which shows that there was more. Redacted bodies are not
+ * Truncates the results of steps to `bytesMax` plus one byte, which shows that bytes are missing. Redacted bodies are not
  * truncated: views show a hash of the whole body.
  */
 export function truncateLog(log: RunLog, bytesMax: number): RunLog {
@@ -30,7 +30,7 @@ function truncateInfo(info: StepInfo, bytesMax: number): StepInfo {
   return cut;
 }
 
-/** Copies the bytes, so that the rest can be garbage-collected. */
+/** Copies the bytes that are kept, so that the whole body can be garbage-collected. */
 function truncate(bytes: Uint8Array, bytesMax: number): Uint8Array {
   return bytes.length > bytesMax ? new Uint8Array(bytes.subarray(0, bytesMax + 1)) : bytes;
 }

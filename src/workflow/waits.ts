@@ -35,8 +35,8 @@ export interface HookCall {
 }
 
 /**
- * The event for a request to a webhook. Client libraries build a `Request` from it, so it omits what that does not accept:
- * bodies of GET and HEAD requests, and invalid headers.
+ * The event for a request to a webhook. Client libraries build a `Request` from the event, so it omits everything that
+ * `Request` does not accept: bodies of GET and HEAD requests, and invalid headers.
  */
 export function hookEvent({ method, header, body, proto, host, url }: HookCall): Uint8Array {
   const sent = newHeaderMap();

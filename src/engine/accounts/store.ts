@@ -29,7 +29,7 @@ export interface Token {
   tokenHash: string;
   projectId: ProjectId;
   scope: TokenScope;
-  /** The name that its owner gave it. */
+  /** The name that the owner gave to the token. */
   name?: string;
   createdAtMs: Millis;
   /** Exact to about an hour; absent: never used. */
@@ -63,7 +63,7 @@ export interface ProjectMove extends InProject {
   startedAtMs: Millis;
   /** Identifies the command that moves the project. */
   mover: string;
-  /** When that command was last known to be running. */
+  /** When the command that moves the project was last known to be running. */
   renewedAtMs: Millis;
 }
 

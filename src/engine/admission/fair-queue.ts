@@ -38,8 +38,8 @@ export class Fifo<T> {
 }
 
 /**
- * Deficit round-robin: each project gets the same cost per round, however many of its entries wait. A project whose entry cost
- * more than its credit waits until the other projects have had as much.
+ * Deficit round-robin: each project gets the same cost per round, however many of its entries wait. A project whose entry
+ * cost more than its credit waits until the other projects have used the same cost.
  */
 export class FairQueue<T> {
   /** The first project is next. `credit`: the cost that a project may still take in this round; negative after a large entry. */

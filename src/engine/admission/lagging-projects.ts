@@ -1,7 +1,7 @@
 /**
- * The projects whose deliveries lag: more of their messages are due than this worker delivers. A large claim shows this. Claims
- * return many messages where the worker is slower than the endpoint, and few where the endpoint is slower: all its attempts are
- * in flight then, and each attempt that ends makes capacity for one message.
+ * The projects whose deliveries lag: more of their messages are due than this worker delivers. A large claim shows such a
+ * lag. Claims return many messages if the worker is slower than the endpoint. They return few messages if the endpoint is
+ * slower: all attempts to this endpoint are in flight then, and each attempt that ends makes capacity for one message.
  */
 import { type BacklogKey, parseBacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, Millis, ProjectId } from '../model.ts';
@@ -9,7 +9,8 @@ import type { Claimed, Millis, ProjectId } from '../model.ts';
 /** A project lags if a claim returns at least this many of its messages. */
 export const LARGE_CLAIM = 32;
 /**
- * How long a large claim counts. Later, its messages may be delivered, and claims may have returned only those of other projects.
+ * How long a large claim counts. Later, its messages may be delivered, and claims may have returned only messages of
+ * other projects.
  */
 const LAGGING_FOR_MS = 1_000;
 

@@ -2,10 +2,11 @@
  * Limits how many publishes are being saved at a time, and rejects publishes when more arrive than can be saved.
  *
  * A message that is due at once takes a delivery slot before it is saved, so that it can be sent without a claim. If many
- * publishes waited for the store with a slot each, deliveries would have none. All messages would then go through the backlog,
- * which costs more, and more would be accepted than delivered. So only a limited number of messages of a project is being saved
- * at a time. Other publishes wait here, without a slot. While deliveries of the project lag (`LaggingProjects`), they also wait
- * for these to catch up. Projects do not wait for each other: a lock that delays one of them delays no other.
+ * publishes waited for the store with a slot each, deliveries would have no slots. All messages would then go through the
+ * backlog, which costs more, and more messages would be accepted than delivered. So only a limited number of messages of
+ * a project is being saved at a time. Other publishes wait here, without a slot. While deliveries of the project lag
+ * (`LaggingProjects`), these publishes also wait until the deliveries catch up. Projects do not wait for each other: a
+ * lock that delays one project delays no other project.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -95,7 +96,7 @@ export class PublishGate {
     return start();
   }
 
-  /** Stops the timer that logs the end of load shedding: the server ends. */
+  /** Stops the timer that logs the end of load shedding, because the server ends. */
   close(): void {
     this.#isClosed = true;
     this.#shedding?.timer.cancel();
@@ -118,7 +119,7 @@ export class PublishGate {
     this.#queues.delete(projectId);
   }
 
-  /** Starts the next publishes. While deliveries lag, only after they have caught up or `PAUSE_MAX_MS` have passed. */
+  /** Starts the next publishes. While deliveries lag, waits until they have caught up or `PAUSE_MAX_MS` have passed. */
   #startNext(projectId: ProjectId, queue: PublishQueue): void {
     if (queue.pause || queue.waiting.length === 0) return;
     if (!this.#laggingProjects.has(projectId, this.#clock.elapsedMs)) return startNext(queue);
@@ -179,7 +180,8 @@ function rejectQueued(queue: PublishQueue, error: StoreUnavailable): void {
 }
 
 /**
- * After this many successful saves in a row the store has recovered. One is not enough: a full disk sometimes has space for one.
+ * After this many successful saves in a row the store has recovered. One save is not enough, since a full disk sometimes
+ * has space for one message.
  */
 const SAVES_TO_RECOVER = 10;
 /** A failure is forgotten after this time: a load balancer that sends no more publishes must try again soon after a failover. */
@@ -219,9 +221,9 @@ export class IntakeHealth {
   }
 }
 
-/** With fewer pending publishes, of all projects together, none is rejected: one or two transactions save them all. */
+/** With fewer pending publishes in all projects together, none is rejected: one or two transactions save all of them. */
 const UNLIMITED_MAX = 128;
-/** A limited project may always have this many pending, so that we notice when its publishes become faster. */
+/** A limited project may always have this many publishes pending, so that the server notices when they become faster. */
 const LIMIT_MIN = 4;
 /** The longest time that a client is asked to wait: older measurements are meaningless. */
 const RETRY_AFTER_MAX_S = 30;
@@ -261,7 +263,10 @@ export class Admission {
     this.#targetMs = targetMs;
   }
 
-  /** Seconds after which a publish that comes now may be retried; `undefined`: it is not rejected, and must call `enter`. */
+  /**
+   * Returns the seconds after which a publish that comes now may be retried, or undefined if it is not rejected: then the
+   * caller must call `enter`.
+   */
   refuse(projectId: ProjectId, nowMs: Millis): number | undefined {
     const intake = this.#intakes.get(projectId);
     if (!intake || this.#pending < UNLIMITED_MAX) return undefined;

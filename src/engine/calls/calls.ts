@@ -1,8 +1,8 @@
 /**
- * The calls that are in progress on this worker. A call is one HTTP request that delivers a message of a run, until the endpoint
- * has responded. It has claims of messages of the run: first the message that it delivers. Each checkpoint settles some of these
- * messages as delivered and adds those with which the call continues. When the request ends, its outcome becomes the outcome of
- * each message that the call still has (contract K).
+ * The calls that are in progress on this worker. A call is one HTTP request that delivers a message of a run, until the
+ * endpoint has responded. A call has claims of messages of the run, at first only of the message that it delivers. Each
+ * checkpoint settles some of these messages as delivered and adds the messages with which the call continues. When the
+ * request ends, its outcome becomes the outcome of each message that the call still has (contract K).
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Run } from '../../workflow/model.ts';
@@ -33,7 +33,7 @@ export interface NamedMessages {
 /** A checkpoint's call, with the messages that the checkpoint names. */
 export interface CheckpointInCall extends NamedMessages {
   call: Call;
-  /** Appended messages that were saved as claimed, with slots, for an idle call: it continues with only one of them. */
+  /** Appended messages saved as claimed, with slots, for an idle call, which continues with only one of them. */
   claimedForIdleCall: Claimed[];
 }
 
@@ -52,10 +52,10 @@ interface SavedCheckpoint {
 const LOST: CheckpointResult = { kind: 'lost' };
 
 export class Calls {
-  /** Calls by their messages, and by the messages that a checkpoint named that may be repeated. */
+  /** Each call, by its messages and by the messages that its repeatable checkpoints named. */
   readonly #byToken = new Map<ClaimToken, Call>();
 
-  /** A new call for the attempt of `claimed`; `undefined` when its endpoint cannot send checkpoints. */
+  /** Returns a new call for the attempt of `claimed`, or undefined if its endpoint cannot send checkpoints. */
   start(claimed: Claimed, sinceMs: Millis): Call | undefined {
     const { run } = claimed.message.settings;
     return run && takesCheckpoints(run) ? new Call(claimed, sinceMs, this.#byToken) : undefined;
@@ -82,9 +82,9 @@ export class Call {
   #attempt: AttemptInFlight | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
   readonly #messages = new Map<ClaimToken, CallMessage>();
-  /** Checkpoints by each message that they name. */
+  /** Each checkpoint, by each message that it names. */
   readonly #checkpointByToken = new Map<ClaimToken, SavedCheckpoint>();
-  /** Checkpoints whose response is not complete: it may still wait for the next message of an idle call. */
+  /** Checkpoints whose response is not complete, for example because it waits for the next message of an idle call. */
   readonly #unfinished = new Set<SavedCheckpoint>();
   #isEnding = false;
 
@@ -95,7 +95,7 @@ export class Call {
     this.#add({ claimed: first, sinceMs });
   }
 
-  /** Whether the call has no messages, and only the checkpoint of the caller can add one. */
+  /** Whether the call has no messages, and only the checkpoint of the caller can add a message. */
   get isEmpty(): boolean {
     return this.#messages.size === 0 && this.#unfinished.size <= 1;
   }
@@ -111,8 +111,9 @@ export class Call {
   }
 
   /**
-   * Carries out a checkpoint that names the messages `done` and `failed`. `save` gets them and returns the result. A repeated
-   * checkpoint gets the same result as the first time. If `save` throws, the error is rethrown and the call keeps its messages.
+   * Carries out a checkpoint that names the messages `done` and `failed`. `save` gets these messages and returns the
+   * result. A repeated checkpoint gets the same result as the first time. If `save` throws, the error is rethrown and the
+   * call keeps its messages.
    */
   checkpoint(
     { done, failed }: { done: readonly ClaimToken[]; failed: readonly ClaimToken[] },
@@ -155,14 +156,14 @@ export class Call {
     this.#idle?.end();
   }
 
-  /** Notes that the endpoint gets the journal up to `position`. Returns the position up to which it already had it. */
+  /** Notes that the endpoint gets the journal up to `position`. Returns the position that the endpoint already had. */
   noteJournalSent(position: number): number {
     const had = this.#journalSentUpTo;
     this.#journalSentUpTo = Math.max(had, position);
     return had;
   }
 
-  /** Ends the call with the outcome of its request. Returns the outcome of each message that it still has. */
+  /** Ends the call with the outcome of its request. Returns the outcome of each message that the call still has. */
   async end(outcome: Outcome, endedAtMs: Millis): Promise<MessageOutcome[]> {
     this.#isEnding = true;
     this.endIdleCall();
@@ -217,7 +218,7 @@ export class Call {
     for (const each of messages) this.#add(each);
   }
 
-  /** Notes that a message is settled. Once all messages that a checkpoint appended are settled, it is not repeated any more. */
+  /** Notes that a message is settled. Forgets a checkpoint once all messages that it appended are settled. */
   #forget(checkpoint: SavedCheckpoint | undefined, claimToken: ClaimToken): void {
     if (!checkpoint) return;
     checkpoint.appended.delete(claimToken);

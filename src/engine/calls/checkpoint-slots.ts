@@ -13,8 +13,8 @@ import type { Claimed, ClaimToken, Millis } from '../model.ts';
 export interface CallSlots extends DeliverySlots {
   readonly activeClaims: Pick<ActiveClaims, 'returnSlot' | 'rest' | 'resize'>;
   /**
-   * Passes the slot of `done` to a message of `bytes`. False, with nothing changed, when the backlog is over its limit, or this
-   * worker currently delivers nothing.
+   * Passes the slot of `done` to a message of `bytes`. Returns false, with nothing changed, if the backlog is over its
+   * limit, or if this worker currently delivers nothing.
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
   /** Reserves a slot with no bytes for the call of `first`, until `giveBack`; false when none is free. */
@@ -30,10 +30,10 @@ export class CheckpointSlots implements DeliverySlots {
   /** Settled messages whose slots have not been passed on. */
   #unpassed: readonly Claimed[];
   readonly #onClaimed: (claimed: Claimed) => void;
-  /** The message whose slot was passed, by the claim that has it. */
+  /** The message that passed on its slot, by the claim that now has the slot. */
   readonly #passed = new Map<ClaimToken, Claimed>();
 
-  /** Calls `onClaimed` for each message, with its slot, with which the call can continue. */
+  /** Calls `onClaimed` for each message that has a slot and with which the call can continue. */
   constructor(slots: CallSlots, done: readonly Claimed[], onClaimed: (claimed: Claimed) => void) {
     this.worker = slots.worker;
     this.#slots = slots;
@@ -59,7 +59,7 @@ export class CheckpointSlots implements DeliverySlots {
     this.#slots.activeClaims.returnSlot(source.claimToken, claimToken);
   }
 
-  /** A call to another endpoint is sent; the call continues with everything else. */
+  /** Sends the message if it is a request to another endpoint; with any other message the call continues. */
   start(claimed: Claimed): void {
     if (claimed.message.settings.run?.callType === 'step') this.#onClaimed(claimed);
     else this.#slots.start(claimed);
@@ -74,8 +74,8 @@ export class CheckpointSlots implements DeliverySlots {
   }
 
   /**
-   * Frees the slots of the settled messages. `isEmpty`: the call has no messages any more, but keeps one slot until its request
-   * has ended. Returns the message whose slot that is.
+   * Frees the slots of the settled messages. `isEmpty`: the call has no messages any more, but keeps one slot until its
+   * request has ended. Returns the message whose slot the call keeps.
    */
   end(isEmpty: boolean): Claimed | undefined {
     const [last, ...others] = this.#unpassed;

@@ -85,7 +85,7 @@ function save(
   });
 }
 
-/** `STALE`: nothing was saved, and the run must be read again. */
+/** Returns `STALE` if nothing was saved and the run must be read again. */
 async function saveFor(
   context: EngineContext,
   run: Run,
@@ -96,7 +96,7 @@ async function saveFor(
   const { append, callerIp } = command;
   const previous = inCall?.done[0]?.claimed.message ?? (await readPrevious(store, run, command));
   const sender: Sender = { callerIp, previous };
-  // A record is unique for its step: it may be saved before the rest of the checkpoint, and saved again.
+  // A record is unique for its step, so it may be saved before the rest of the checkpoint, and saved again.
   const records = append.some(isRecord) ? await saveRecords(context, run, append, sender) : NO_RECORDS;
   if (records === 'runOver') return { kind: 'ended' };
   const firstKey = await numbers.take(append.length);
@@ -266,7 +266,7 @@ function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: nu
   }));
 }
 
-/** `continues`: the call continues with messages that were saved as claimed, except calls to other services. */
+/** `continues`: whether the call continues with messages that were saved as claimed, except calls to other services. */
 function entryOf({ message, state }: NewMessage, saved: Saved | undefined, continues: boolean): SavedEntry {
   if (saved?.state === 'dropped') return { messageId: saved.messageId ?? message.id };
   const { key, id: messageId } = message;

@@ -14,7 +14,7 @@ export interface CheckpointCommand {
   failed?: readonly FailedMessage[];
   /** New journal entries, in this order. */
   append: readonly AppendedEntry[];
-  /** The hash of the whole request: a repeated checkpoint has the same. */
+  /** The hash of the whole request: a repeated checkpoint has the same hash. */
   hash: string;
   callerIp?: string;
   /** How long the idle call waits for more work; absent: the call continues with the appended messages. */
@@ -26,25 +26,25 @@ export interface CheckpointCommand {
 export interface FailedMessage {
   key: MessageKey;
   claimToken: ClaimToken;
-  /** Has the same effect as if the call had ended with it. */
+  /** The outcome of the attempt. It has the same effect as if the call had ended with it. */
   outcome: Extract<Outcome, { kind: 'responded' }>;
 }
 
 export type AppendedEntry =
   /** The result or the plan of a step, with the same times as in a publish. */
   | { kind: 'step'; body: Uint8Array; identity: EntryIdentity; delayMs?: Millis; notBeforeMs?: Millis }
-  /** A call to another service, as it would be published. It belongs to this run, whichever run it names. */
+  /** A call to another service, in the form of a publish. It belongs to this run, whichever run the publish names. */
   | { kind: 'call'; command: PublishCommand }
   /** The trigger of a run that this one waits for. */
   | { kind: 'invoke'; command: PublishCommand }
   | { kind: 'wait'; eventId: string; timeout: string; timeoutMs: Millis; step: Uint8Array; stepId: number };
 
 export type CheckpointResult =
-  /** `entries`: for each of `append`, its message, and its claim if the call continues with it. */
+  /** `entries`: for each entry of `append`, its message, and the claim of the message if the call continues with it. */
   | {
       kind: 'saved';
       entries: { messageId: MessageId; claim?: { key: MessageKey; claimToken: ClaimToken } }[];
-      /** The message with which the idle call continues; `undefined`: no message came. Never rejects. */
+      /** Resolves to the idle call's next message, or to undefined if no message came. Never rejects. */
       next?: Promise<Handover | undefined>;
     }
   /** The call has lost its claims, or a message is already settled. */
@@ -63,6 +63,6 @@ export interface Handover {
     | { kind: 'journal'; entries: Uint8Array }
     /** The result of a call to another service. */
     | { kind: 'callResult'; header: HeaderMap; body: Uint8Array }
-    /** The content is too long to be sent: the endpoint fetches it. `header`: of the result of a call. */
+    /** The content is too long to be sent: the endpoint fetches it. `header`: the header of the result, for a call. */
     | { kind: 'nothing'; header?: HeaderMap };
 }

@@ -1,6 +1,6 @@
 /**
- * Continues a call whose checkpoint says that it has no step in progress (contract K 3.9 to 3.12). Failed steps are
- * saved first. Then the call is idle, with its slot and no message, until a message of its run is claimed here.
+ * Continues a call whose checkpoint says that it has no step in progress (contract K 3.9 to 3.12). Failed steps are saved
+ * first. Then the call is idle, with its slot and no message, until this worker claims a message of the run.
  */
 import type { EngineContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
@@ -10,7 +10,7 @@ import type { Call, CheckpointInCall } from './calls.ts';
 import { asCallMessage } from './checkpoint-slots.ts';
 import type { CheckpointCommand, FailedMessage, Handover } from './commands.ts';
 
-/** Continues the call after the checkpoint is saved. `next`: its next message. `undefined`: the call does not wait for one. */
+/** Continues the call after a checkpoint. Returns its `next` message, or undefined if the call does not wait for one. */
 export async function continueCall(
   context: EngineContext,
   command: CheckpointCommand,

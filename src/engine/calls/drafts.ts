@@ -95,8 +95,9 @@ export function waitCommandOf(wait: Wait, run: Run, sender: Sender): WaitCommand
 }
 
 /**
- * Header and settings that a library would send with a step. If the run does not keep its trigger's configuration, each message
- * repeats it (contract W 7), so it is copied from the previous message. The invocation depth is copied in every run.
+ * Header and settings that a library would send with a step. If the run does not keep its trigger's configuration, each
+ * message repeats the configuration (contract W 7), so the previous message provides it. The invocation depth is copied
+ * in every run.
  */
 function libraryOptions({ config: { dialect, isKept } }: Run, previous: Sender['previous']): ConfigurableMessage {
   const prefix = prefixOf(dialect);

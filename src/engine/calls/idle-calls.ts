@@ -37,7 +37,7 @@ export class IdleCalls {
     return idle;
   }
 
-  /** The idle call that waits for the message; `undefined`: the message is sent in a new request. */
+  /** Returns the idle call that waits for the message, or undefined if the message must be sent in a new request. */
   find({ message }: Claimed): IdleCall | undefined {
     const { run } = message.settings;
     if (!run || !takesCheckpoints(run)) return undefined;
@@ -81,7 +81,7 @@ export class IdleCalls {
 
 export class IdleCall {
   readonly backlog: BacklogKey;
-  /** The next message, which has a slot; `undefined`: the idle call ended without one. */
+  /** Resolves to the next message, which has a slot, or to undefined if the idle call ended without a message. */
   readonly next: Promise<Claimed | undefined>;
   readonly #resolve: (claimed: Claimed | undefined) => void;
   readonly #remove: () => void;

@@ -61,12 +61,12 @@ function outcomesOfRunEnd(messages: readonly Claimed[], endToken: string, respon
   );
 }
 
-/** An invalid response: it is retried like any other failure. */
+/** The outcomes after an invalid response, which is retried like any other failure. */
 function allMalformed(messages: readonly Claimed[], error: string): MessageOutcome[] {
   return messages.map((claimed) => ({ claimed, outcome: { kind: 'unreachable', reason: 'malformed', error } }));
 }
 
-/** `undefined` when the last step in the response is malformed. */
+/** Returns undefined if the last step in the response is malformed. */
 function parseRunResponse({ header, body }: ResponseOutcome): RunResponse | undefined {
   const stepBytes = endStepBytesOf(header);
   if (stepBytes === undefined) return { response: body };

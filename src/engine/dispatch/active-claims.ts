@@ -17,7 +17,7 @@ export interface ActiveClaim {
   hasSlot: boolean;
   /** The body bytes of the slot. */
   bytes: number;
-  /** Its attempt, once the request is being sent. */
+  /** The attempt of the claim, once the request is being sent. */
   attempt?: AttemptInFlight | undefined;
   isCancelled?: boolean;
 }
@@ -39,14 +39,14 @@ export class ActiveClaims {
     return this.#byToken.get(token);
   }
 
-  /** Takes a slot without checking the limits: it was reserved for a claim, or another claim gives up its own. */
+  /** Takes a slot without checking the limits: it was reserved, or another claim gives up its slot. */
   takeSlot(token: ClaimToken, backlog: BacklogKey, bytes: number, requestedAtMs = this.#clock.elapsedMs): void {
     this.#inFlight.enter(backlog, bytes);
     const expected = this.#byToken.get(token) ?? { requestedAtMs };
     this.#byToken.set(token, Object.assign(expected, { backlog, bytes, hasSlot: true }));
   }
 
-  /** Takes a slot if the worker, and the project and the origin of the backlog, have one. */
+  /** Takes a slot if the worker, the project and the origin of the backlog all have a free one. */
   tryTakeSlot(token: ClaimToken, backlog: BacklogKey, bytes: number): boolean {
     const hasCapacity = this.#inFlight.fits(bytes) && this.#inFlight.capacityForNew(backlog) > 0;
     if (hasCapacity) this.takeSlot(token, backlog, bytes);
@@ -58,7 +58,10 @@ export class ActiveClaims {
     this.#byToken.set(token, { backlog, requestedAtMs: this.#clock.elapsedMs, bytes: 0, hasSlot: false });
   }
 
-  /** Passes the slot of `from` to another message of its backlog. False, with nothing changed, if the backlog exceeds a limit. */
+  /**
+   * Passes the slot of `from` to another message of its backlog. Returns false, with nothing changed, if the backlog
+   * exceeds a limit.
+   */
   tryPassSlot(from: ClaimToken, to: ClaimToken, bytes: number): boolean {
     const claim = this.#byToken.get(from);
     if (!claim?.hasSlot) return false;
@@ -78,7 +81,7 @@ export class ActiveClaims {
     claim.hasSlot = true;
   }
 
-  /** False, with nothing changed, when the bytes do not fit. */
+  /** Changes the bytes of the slot. Returns false, with nothing changed, if the bytes do not fit. */
   resize(token: ClaimToken, bytes: number): boolean {
     const claim = this.#byToken.get(token);
     if (!claim?.hasSlot || bytes === claim.bytes) return true;

@@ -15,11 +15,11 @@ import type { ActiveClaims } from './active-claims.ts';
 import type { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
 
-/** Body bytes that the next message of a lane may have when it takes over the slot of a smaller one. */
+/** The maximum body bytes of the next message of a lane when it takes over the slot of a smaller message. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /**
  * The time in one turn of the event loop for sending the messages of a claim. When a server starts, each message opens a
- * connection with code that is not compiled yet: 64 of them would block all other work for 150 ms.
+ * connection with code that is not compiled yet: sending 64 messages would block all other work for 150 ms.
  */
 const SEND_SLICE_MS = 1;
 
@@ -63,8 +63,9 @@ export class Attempts {
   }
 
   /**
-   * Makes the attempt of a claimed message that has a slot. The delivered body may be larger than the slot allows, because only
-   * the store knew the size of the journal. If it does not fit, the message is released, to be claimed later (P10).
+   * Makes the attempt of a claimed message that has a slot. The delivered body may be larger than the slot allows,
+   * because only the store knew the size of the journal. If the body does not fit, the message is released, to be claimed
+   * later (P10).
    */
   start(claimed: Claimed): void {
     const fits = this.#parts.activeClaims.resize(claimed.claimToken, bytesOf(claimed));
@@ -72,8 +73,8 @@ export class Attempts {
   }
 
   /**
-   * Saves the failure of a message that a call keeps (`isInCall`); it keeps its slot. Returns when the next attempt is due, if
-   * there is one.
+   * Saves the failure of a message that a call keeps (`isInCall`) and that keeps its slot. Returns the due time of the
+   * next attempt, if there is one.
    */
   async fail(claimed: Claimed, outcome: FailedMessage['outcome']): Promise<Millis | undefined> {
     const { clock } = this.#context;
@@ -87,8 +88,8 @@ export class Attempts {
   }
 
   /**
-   * The journal entries for a call that continues with a message, as `entriesOf` returns them. `'stopped'`: the shutdown came
-   * first.
+   * The journal entries for a call that continues with a message, as `entriesOf` returns them. Returns `'stopped'` if the
+   * shutdown timeout passed first.
    */
   async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
     const readEntries = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
@@ -131,7 +132,7 @@ export class Attempts {
     return decision.kind === 'release' ? this.#release(claimed) : this.#settle(claimed, decision);
   }
 
-  /** Reads the journal that a step of a run delivers. False: the shutdown timeout passed before it was read. */
+  /** Reads the journal that a step of a run delivers. Returns false if the shutdown timeout passed first. */
   async #readBody(claimed: Claimed): Promise<boolean> {
     if (!claimed.journal) return true;
     const read = await this.#parts.settler.retryUntilSaved(claimed.message, async () => ({
@@ -141,7 +142,7 @@ export class Attempts {
     return read !== undefined;
   }
 
-  /** Sends the message, unless too much time has passed since the claim: another worker may have claimed it. */
+  /** Sends the message, unless so much time has passed since its claim that another worker may have claimed it. */
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#context;
     const { inFlight, claims, activeClaims } = this.#parts;
@@ -175,7 +176,7 @@ export class Attempts {
     return outcome;
   }
 
-  /** Saves the decision with its follow-up messages, dispatches those, and frees the slot. */
+  /** Saves the decision with its follow-up messages, dispatches the follow-up messages, and frees the slot. */
   async #settle(claimed: Claimed, decision: SettleDecision): Promise<void> {
     const { inFlight, activeClaims, claims, settler } = this.#parts;
     const { message, claimToken } = claimed;
@@ -196,9 +197,9 @@ export class Attempts {
   }
 
   /**
-   * Offers the slot of the message to the next message of its lane, which saves a claim. Not while other messages wait for a slot
-   * of the origin or of the worker: a lane with many messages would starve them. Nor while the origin or the project exceeds a
-   * limit: then it loses the slot, whether the message is in a lane or not (P9).
+   * Offers the slot of the message to the next message of its lane, which saves a claim. The slot is not offered while
+   * other messages wait for a slot of the origin or of the worker, because a lane with many messages would starve them.
+   * It is not offered either while the origin or the project exceeds a limit, and must therefore lose the slot (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { numbers, worker } = this.#context;
@@ -219,7 +220,7 @@ export class Attempts {
   }
 }
 
-/** The failure callback of a run may show the delivered body, or the body that a call kept from being delivered (`isInCall`). */
+/** Whether the failure callback of a run may show the body that a call kept from being delivered (`isInCall`). */
 function mayShowBody({ isInCall }: Claimed, { failsRun }: SettleDecision): boolean {
   return failsRun !== undefined && isInCall === true;
 }
@@ -246,7 +247,7 @@ export interface AttemptGroup {
  */
 export class AttemptInterrupter {
   readonly #shutdownTimeout = new AbortController();
-  /** The group that the next attempt of a project joins, until its last attempt has ended or it was interrupted. */
+  /** The group that a project's next attempt joins, until the group's last attempt ends or the group is interrupted. */
   readonly #byProject = new Map<ProjectId, AttemptGroup>();
 
   /** Aborts when the shutdown timeout has passed. */
@@ -254,7 +255,7 @@ export class AttemptInterrupter {
     return this.#shutdownTimeout.signal;
   }
 
-  /** Adds an attempt. Call `leave` with the group when it has ended. */
+  /** Adds an attempt. Call `leave` with the group when the attempt has ended. */
   enter(projectId: ProjectId): AttemptGroup {
     let group = this.#byProject.get(projectId);
     if (group === undefined) {
@@ -283,7 +284,7 @@ export class AttemptInterrupter {
     }
   }
 
-  /** The shutdown timeout has passed: interrupts the attempts in flight, and those that start later. */
+  /** Interrupts the attempts in flight and all later attempts, because the shutdown timeout has passed. */
   noteShutdownTimeout(): void {
     this.#shutdownTimeout.abort();
     this.interrupt();

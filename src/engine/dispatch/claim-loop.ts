@@ -33,15 +33,15 @@ const STORE_RETRY_MS = 5_000;
 
 interface ClaimLoopListeners {
   /**
-   * Makes the attempts of messages requested at `requestedAtMs`. Resolves when all are sent; returns no promise if they already
-   * are.
+   * Makes the attempts of messages whose claim was requested at `requestedAtMs`. Resolves when all requests are sent;
+   * returns no promise if they already are.
    */
   startAttempts: (claimed: readonly Claimed[], requestedAtMs: Millis) => Promise<void> | undefined;
   /** Called after `stop` when a pending claim has its result. */
   onStopped: () => void;
 }
 
-/** Where a claim takes messages from. */
+/** The sources of messages for a claim. */
 type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'backlogsToServe' | 'freshBacklogs'>>;
 
 /** A claim whose result is not known yet. */
@@ -50,11 +50,11 @@ interface PendingClaim {
   offer: Offer;
   /** As elapsed time. */
   requestedAtMs: Millis;
-  /** Another claim was pending when it was made. */
+  /** Whether another claim was pending when this one was made. */
   isStrict: boolean;
-  /** The claim tokens that it may use. */
+  /** The claim tokens that the claim may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
-  /** Notifications since the claim was sent: they may be newer than its result. */
+  /** Notifications since the claim was sent, which may be newer than the result of the claim. */
   notified: { dueAtMs: Millis; waitingBacklogs: Set<BacklogKey> };
 }
 
@@ -74,7 +74,7 @@ export class ClaimLoop {
   readonly #backlogsAlarm: Alarm;
 
   #nextDueAtMs: Millis = 0; // unknown at start: claim at once
-  /** Claims that may be pending at a time: one more after each large claim, one after any other. */
+  /** The maximum of pending claims. It grows by one after each large claim, and is one after any smaller claim. */
   #claimsMax = 1;
   #isDueFirst = true;
   /** Set while more is due than a claim takes. */
@@ -118,7 +118,7 @@ export class ClaimLoop {
     return false;
   }
 
-  /** Starts no more claims. The results of pending ones are still handled. */
+  /** Starts no more claims. The results of pending claims are still handled. */
   stop(): void {
     this.#stopped = true;
     this.#alarm.cancel();
@@ -185,10 +185,10 @@ export class ClaimLoop {
     );
   }
 
-  /** `'deferred'`: there is something to claim, but not now: see `ClaimPace`. */
+  /** Makes a claim, if possible. Returns `'deferred'` if there is something to claim, but not now: see `ClaimPace`. */
   #claimNext(): 'claimed' | 'deferred' | 'none' {
     const { clock } = this.#context;
-    if (!this.isOpen) return 'none'; // the heartbeat that opens the fence wakes it
+    if (!this.isOpen) return 'none'; // the heartbeat that opens the fence wakes the loop
     if (this.#claims.size > 0 && !this.pace.mayOverlap) return 'deferred';
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
@@ -198,7 +198,7 @@ export class ClaimLoop {
     if (full || (!due && backlogsToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       this.wakeWhenSilent();
-      return 'none'; // a full worker is woken by the next free slot
+      return 'none'; // the next free slot wakes the loop of a full worker
     }
     this.pace.noteClaim();
     // Backlogs and newly due messages alternate: otherwise a single free slot would go to the backlogs each time.
@@ -216,7 +216,7 @@ export class ClaimLoop {
     if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_CHECK_MS, atMs - clock.elapsedMs));
   }
 
-  /** The next backlogs that no pending claim serves; if there are none, those that are being served. */
+  /** The next backlogs that no pending claim serves; if there are none, the backlogs that pending claims serve. */
   #backlogsToServe(): NextBacklogs {
     if (this.backlogs.isEmpty) return NO_BACKLOGS;
     const served = new Set([...this.#claims].flatMap(({ backlogsToServe }) => backlogsToServe));

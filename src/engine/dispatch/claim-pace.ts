@@ -16,8 +16,8 @@ const SETTLING_MAX = 64;
 /** Claims wait no longer than this: a lock that blocks the settles of one project must not block other projects. */
 const WAIT_MAX_MS = 250;
 /**
- * A second claim may start once the latest one has been pending for this long: then transactions are the bottleneck. Sooner, both
- * results would come together, and all other work would wait while their messages are sent.
+ * A second claim may start once the latest one has been pending for this long: then transactions are the bottleneck. If
+ * it started sooner, both results would come together, and all other work would wait while their messages are sent.
  */
 const OVERLAP_AFTER_MS = 20;
 /** The pause after a claim that found everything locked. */
@@ -33,7 +33,7 @@ export class ClaimPace {
   #settling = 0;
   #hasWaited = false;
 
-  /** Calls `onTime` when claims have waited long enough. */
+  /** Calls `onTime` when claims that had to wait may be made. */
   constructor(clock: Clock, onTime: () => void) {
     this.#clock = clock;
     const endWait = () => {
@@ -45,7 +45,7 @@ export class ClaimPace {
     this.#overlapAlarm = new Alarm(clock, onTime, 'outside');
   }
 
-  /** Whether a claim has to wait. Call it when there is something to claim. */
+  /** Whether a claim has to wait. Read this only when there is something to claim. */
   get mustWait(): boolean {
     if (this.#lockedAlarm.isSet || this.#sending > 0) return true;
     if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
@@ -53,7 +53,7 @@ export class ClaimPace {
     return true;
   }
 
-  /** Whether another claim may start while one is pending. Call it when there may be something to claim. */
+  /** Whether another claim may start while one is pending. Read this only when there may be something to claim. */
   get mayOverlap(): boolean {
     const waitMs = this.#claimedAtMs + OVERLAP_AFTER_MS - this.#clock.elapsedMs;
     if (waitMs > 0 && !this.#overlapAlarm.isSet) this.#overlapAlarm.setIn(waitMs);
@@ -66,17 +66,17 @@ export class ClaimPace {
     this.#settlingAlarm.cancel();
   }
 
-  /** A claim returned nothing, because other transactions have locked the due messages. */
+  /** Notes that a claim returned nothing, because other transactions have locked the due messages. */
   noteLocked(): void {
     this.#lockedAlarm.setIn(LOCKED_PAUSE_MS);
   }
 
-  /** Another message is due, which may not be locked. */
+  /** Notes that another message is due, which may not be locked. */
   noteDue(): void {
     this.#lockedAlarm.cancel();
   }
 
-  /** Sending the messages of a claim takes more than one turn of the event loop. `noteSent` ends it. */
+  /** Notes that sending the messages of a claim takes more than one turn of the event loop, until `noteSent`. */
   noteSending(): void {
     this.#sending += 1;
   }

@@ -12,11 +12,11 @@ export interface ProjectCapacities {
 export interface RotationState {
   /** The project that was served last. */
   after: ProjectId;
-  /** All projects with messages in the due index, by id, as an earlier claim found them; absent: this claim reads them. */
+  /** All projects with messages in the due index, by id, as seen by an earlier claim. Absent: this claim reads them. */
   seen?: { atMs: Millis; projects: DueProject[] } | undefined;
 }
 
-/** A project with messages in the due index, and the first of these. */
+/** A project with messages in the due index, and the first of its messages. */
 export interface DueProject {
   id: ProjectId;
   dueAtMs: Millis;
@@ -25,11 +25,14 @@ export interface DueProject {
 
 export interface ClaimRequest {
   worker: WorkerId;
-  /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` of them. */
+  /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` such tokens. */
   firstToken: ClaimToken;
-  /** The maximum number of messages, those from backlogs included. */
+  /** The maximum number of messages, including messages from backlogs. */
   limit: number;
-  /** The maximum of body bytes. One message may exceed it, unless `isStrict`: then another pending claim may exceed its own. */
+  /**
+   * The maximum of body bytes. One message may exceed this maximum, unless `isStrict`: then another pending claim may
+   * have a message that exceeds its own maximum.
+   */
   bytesMax: number;
   isStrict?: boolean;
   /** How many more attempts each busy origin may start; `defaultCapacity` for an origin that is not named. */
@@ -39,7 +42,10 @@ export interface ClaimRequest {
   capacityByBacklog?: Record<BacklogKey, number>;
   /** Absent: no limit for a project. */
   projects?: ProjectCapacities;
-  /** How many more attempts backlogs that are not in `healthy` may start: `slots` in all, and by project; absent: no limit. */
+  /**
+   * How many more attempts backlogs that are not in `healthy` may start: `slots` in all, and a number for each project.
+   * Absent: no limit.
+   */
   unknown?: ProjectCapacities & { slots: number; healthy: BacklogKey[] };
   /** Whether to claim from the due index and the wait lists of flow-control keys; false: only from backlogs. */
   due: boolean;
@@ -48,13 +54,13 @@ export interface ClaimRequest {
    * all due messages.
    */
   rotation?: RotationState | undefined;
-  /** Whether the wait lists of flow-control keys come before the due index. The worker alternates, in case slots are few. */
+  /** Whether the wait lists of flow-control keys come before the due index: alternating, in case slots are few. */
   lanesFirst: boolean;
-  /** Whether any backlog may have messages: then a due message joins its backlog if that has some. */
+  /** Whether any backlog may have messages. If so, a due message joins its backlog unless that backlog is empty. */
   hasBacklogs?: boolean;
   /** Backlogs whose messages may start now, each up to its capacity. */
   backlogsToServe: BacklogKey[];
-  /** How many of `backlogsToServe`, the first ones, are of projects with little lag: these may take all slots. */
+  /** How many of the first `backlogsToServe` belong to projects with little lag. These backlogs may take all slots. */
   freshBacklogs?: number;
   /** Whether the due index is served before `backlogsToServe`, not after. */
   dueFirst?: boolean;
@@ -70,12 +76,12 @@ export interface ClaimResult {
   claimed: ClaimedDue[];
   /** Backlogs that messages have joined because there was no capacity for them. */
   waitingBacklogs: BacklogKey[];
-  /** Those of `backlogsToServe` that are empty now. */
+  /** The elements of `backlogsToServe` that are empty now. */
   emptied: BacklogKey[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
-  /** Other transactions have locked the due messages. Claiming again at once would only slow them down. */
+  /** Whether other transactions have locked the due messages, so that claiming at once would only slow these down. */
   isLocked?: boolean;
-  /** For the next claim, if this one had a `rotation`. */
+  /** The rotation for the next claim, if this claim had a `rotation`. */
   rotation?: RotationState | undefined;
 }

@@ -3,8 +3,9 @@ import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { DeliverySlots } from '../messages/intake.ts';
 
 /**
- * Stands in for the slots of a worker while new messages must not be sent yet. They are saved into their endpoint backlogs, and
- * `open` notifies the worker of those backlogs. On a shared database, other workers may claim the messages earlier.
+ * Stands in for the slots of a worker while new messages must not be sent yet. These messages are saved into their
+ * endpoint backlogs, and `open` notifies the worker of the backlogs. On a shared database, other workers may claim the
+ * messages earlier.
  */
 export class DeferredSlots implements DeliverySlots {
   readonly worker = '';

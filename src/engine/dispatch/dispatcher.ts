@@ -1,6 +1,6 @@
 /**
- * Delivers messages on a worker. It combines the slots for new messages and calls, the claims (`ClaimLoop`) and the attempts
- * (`Attempts`), and defines the order in which these end.
+ * Delivers messages on a worker. It combines the slots for new messages and calls, the claims (`ClaimLoop`) and the
+ * attempts (`Attempts`), and defines the order in which these parts end.
  */
 import type { RunKey } from '../../workflow/model.ts';
 import type { LaggingProjects } from '../admission/lagging-projects.ts';
@@ -66,9 +66,10 @@ export class Dispatcher implements CallSlots {
   }
 
   /**
-   * Reserves a slot for a new message that is due at once. `'reserved'`: the caller must now call `start` or `giveBack`.
-   * `'wait'`: the worker is full, the origin or the project has used up its share, or other messages wait in the backlog.
-   * `'none'`: this worker delivers nothing now, or never again; in the due index any worker can claim the message.
+   * Reserves a slot for a new message that is due at once. Returns `'reserved'` if the caller must now call `start` or
+   * `giveBack`; `'wait'` if the worker is full, the origin or the project has used up its share, or other messages wait
+   * in the backlog; `'none'` if this worker delivers nothing now, or never again: any worker can claim the message from
+   * the due index.
    */
   tryReserve(backlog: BacklogKey, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (!this.#claims.isOpen) return 'none';
@@ -94,9 +95,9 @@ export class Dispatcher implements CallSlots {
   }
 
   /**
-   * Keeps a call open that has a slot and no message, until the next message of its run. Returns that message. Returns at the
-   * latest after `ms`; earlier when other messages wait for the slot (P9), when the run or the request ends, or when `hangUp`
-   * aborts.
+   * Keeps a call open that has a slot and no message, until the next message of its run, and returns that message.
+   * Returns at the latest after `ms`; earlier if other messages wait for the slot (P9), if the run or the request ends,
+   * or if `hangUp` aborts.
    */
   async waitIdle(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined> {
     if (!this.#claims.isOpen || call.isEnding || hangUp?.aborted) return undefined;
@@ -109,7 +110,7 @@ export class Dispatcher implements CallSlots {
     this.inFlight.noteActivity(backlog, this.#context.clock.elapsedMs);
   }
 
-  /** This worker has ended a run. `isMoreLeft`: as in `RunEndResult`. */
+  /** Notes that this worker has ended a run. `isMoreLeft`: as in `RunEndResult`. */
   noteRunEnd(runKey: RunKey, isMoreLeft = false): void {
     this.#context.bodies.forget(runKey);
     this.#idleCalls.endOf(runKey);
@@ -127,16 +128,16 @@ export class Dispatcher implements CallSlots {
   }
 
   /**
-   * Interrupts the attempts in flight, uncounted: other workers may have claimed their messages. Without a project: all
-   * attempts.
+   * Interrupts attempts in flight, uncounted: other workers may have claimed their messages. Without a project,
+   * interrupts all attempts.
    */
   interrupt(projectId?: ProjectId): void {
     this.#interrupter.interrupt(projectId);
   }
 
   /**
-   * Interrupts the attempts of cancelled messages, which frees their slots and lane permits at once. Claims of other workers are
-   * ignored, and so are attempts that have ended: their outcomes count.
+   * Interrupts the attempts of cancelled messages, which frees their slots and lane permits at once. Ignores claims of
+   * other workers, and attempts that have ended, since the outcome of an attempt counts.
    */
   interruptCancelled(claimTokens: readonly ClaimToken[]): void {
     for (const token of claimTokens) {

@@ -1,6 +1,6 @@
 /**
- * The key of an endpoint backlog: the due messages of one project for one origin, which wait for a slot. Each project has a
- * backlog of its own, so that its messages never delay those of another project. Written `<project id> <origin>`.
+ * The key of an endpoint backlog: the due messages of one project for one origin, which wait for a slot. Each project has
+ * a backlog of its own, so that its messages never delay messages of another project. Written `<project id> <origin>`.
  */
 import type { Message, ProjectId } from '../model.ts';
 

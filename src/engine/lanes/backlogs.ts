@@ -5,7 +5,7 @@
  *
  * Invariant: each backlog with messages is in memory, or it is unknown (not healthy) and its project is in `#unread`. A backlog
  * in memory may be empty: the claim that finds it empty deletes it. Healthy and unknown backlogs are kept apart, so that no time
- * is spent on those that may not start (P9). At most `BACKLOGS_MAX` unknown backlogs of a project are in memory (P10).
+ * is spent on backlogs that may not start (P9). At most `BACKLOGS_MAX` unknown backlogs of a project are in memory (P10).
  */
 import type { Store } from '../../store/store.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -18,14 +18,14 @@ const BACKLOGS_MAX = 10_000;
 /** Backlogs read by one query: a few milliseconds of the store's work. */
 export const BACKLOGS_READ = 2_000;
 /**
- * Backlogs with attempts that one call of `next` examines; thousands may have silent attempts. Those without capacity are moved
- * to the end, so that the next call examines others first.
+ * Backlogs with attempts that one call of `next` examines; thousands of backlogs may have silent attempts. Backlogs
+ * without capacity are moved to the end, so that the next call examines other backlogs first.
  */
 const EXAMINED_MAX = 500;
 /** Projects that may be served before all others in one claim. */
 const FRESH_MAX = 4;
 
-/** The backlogs of a project, each with its position in the rotation: the lowest is next. */
+/** The backlogs of a project, each with its position in the rotation: the backlog with the lowest position is next. */
 interface ProjectBacklogs {
   /** How long the message of the latest claim had waited. */
   lagMs: Millis;
@@ -34,16 +34,15 @@ interface ProjectBacklogs {
 }
 
 /**
- * How far the unknown backlogs of a project that are only in the store have been read. They are read in order of their keys.
- * Reading restarts at the first one if another backlog was left out of memory during the pass, so each such backlog is read
- * later.
+ * How far the unknown backlogs of a project that are only in the store have been read, in order of their keys. If a
+ * backlog is left out of memory during a pass, another pass starts at the first key, so that each backlog is read later.
  */
 interface UnreadBacklogs {
   /** The last backlog that was read; at first a key before all backlogs. */
   after: BacklogKey;
-  /** A backlog was left out during this pass: its key may be before `after`. */
+  /** Whether a backlog was left out of memory during this pass: its key may be before `after`. */
   mustRestart: boolean;
-  /** Batches are being read until the memory limit is reached. */
+  /** Whether batches are being read, until the memory limit is reached. */
   isBeingRead: boolean;
 }
 
@@ -98,7 +97,7 @@ export class Backlogs {
     return this.#byProject.size === 0 && this.#unread.size === 0;
   }
 
-  /** Whether the latest call of `next` may have missed backlogs with capacity, because it did not examine all. */
+  /** Whether the latest call of `next` may have missed backlogs with capacity, because it did not examine all of them. */
   get isTruncated(): boolean {
     return this.#isTruncated;
   }
@@ -142,7 +141,7 @@ export class Backlogs {
     return undefined;
   }
 
-  /** `backlogs`: the result of reading the range; it may end with backlogs of later projects. */
+  /** Notes `backlogs`, the result of reading the range. It may end with backlogs of later projects. */
   noteRead({ projectId, limit }: BacklogRange, backlogs: readonly BacklogKey[]): void {
     const own = backlogs.filter((backlog) => parseBacklogKey(backlog).projectId === projectId);
     for (const backlog of own) if (this.#positionOf(backlog) === undefined) this.#put(backlog, this.#nextPosition());
@@ -165,8 +164,8 @@ export class Backlogs {
   }
 
   /**
-   * The health of the backlog has changed. The backlog keeps its position, and so does its project, even if this is its only
-   * backlog. A backlog that has become healthy is added if it may have messages in the store.
+   * Notes that the health of the backlog has changed. The backlog and its project keep their positions, even if the
+   * project has no other backlog. A backlog that has become healthy is added if it may have messages in the store.
    */
   reclassify(backlog: BacklogKey): void {
     const position = this.#positionOf(backlog);
@@ -175,7 +174,7 @@ export class Backlogs {
       this.add(backlog);
   }
 
-  /** The backlog was served and still has messages: it and its project move to the end of the rotation. */
+  /** Moves the backlog and its project to the end of the rotation: it was served and still has messages. */
   moveToEnd(backlog: BacklogKey): void {
     const { projectId } = parseBacklogKey(backlog);
     const backlogs = this.#byProject.get(projectId);
@@ -184,17 +183,17 @@ export class Backlogs {
     this.#putLast(backlog);
   }
 
-  /** A message of the project was claimed after it had waited for `lagMs`. */
+  /** Notes that a message of the project was claimed after a wait of `lagMs`. */
   noteLag(projectId: ProjectId, lagMs: Millis): void {
     const backlogs = this.#byProject.get(projectId);
     if (backlogs) backlogs.lagMs = lagMs;
   }
 
   /**
-   * Up to `max` backlogs that may start an attempt, without those in `skipped`. Projects are served round-robin: those with the
-   * fewest slots first; with equal slots, the one served longest ago. Every second call puts one backlog of each project with
-   * little lag (up to `FRESH_MAX`) first. The cost grows with the attempts in flight and the projects with backlogs, not with the
-   * number of backlogs.
+   * Returns up to `max` backlogs that may start an attempt and are not in `skipped`. Projects are served round-robin:
+   * first the project with the fewest slots; among projects with equal slots, the project served longest ago. Every
+   * second call puts one backlog of each project with little lag (up to `FRESH_MAX`) first. The cost grows with the
+   * attempts in flight and the projects with backlogs, not with the number of backlogs.
    */
   largestLagMs(max: number, skipped: ReadonlySet<BacklogKey>): NextBacklogs {
     this.#isTruncated = false;
@@ -213,8 +212,9 @@ export class Backlogs {
   }
 
   /**
-   * The backlogs with the fewest attempts in flight first, then by position; no more than may start. Round-robin alone would give
-   * an endpoint that responds at once one slot a round, like an endpoint that keeps its slot until a timeout.
+   * The backlogs of a project that may start an attempt: those with the fewest attempts in flight first, then by
+   * position. Round-robin alone would give an endpoint that responds at once only one slot a round, as many as an
+   * endpoint that keeps its slot until a timeout.
    */
   #nextOf(
     projectId: ProjectId,
@@ -258,8 +258,8 @@ export class Backlogs {
   }
 
   /**
-   * Puts the backlog at the end. An unknown backlog is left out of memory while its project has unread ones, which come before
-   * it.
+   * Puts the backlog at the end. An unknown backlog is left out of memory while its project has unread backlogs, which
+   * come first.
    */
   #putLast(backlog: BacklogKey): void {
     const { projectId } = parseBacklogKey(backlog);
@@ -276,9 +276,9 @@ export class Backlogs {
   }
 
   /**
-   * The unknown backlogs of the project in memory, minus its attempts in flight: a backlog without capacity has at least one.
-   * Without this, the backlogs of hanging endpoints would fill the memory, and the others would stay unread until one of these
-   * attempts ends.
+   * The number of unknown backlogs of the project in memory, minus the attempts of the project in flight, since a backlog
+   * without capacity has at least one attempt. Otherwise the backlogs of hanging endpoints would fill the memory, and all
+   * other backlogs would stay unread until one of these attempts ends.
    */
   #unknownCountOf(projectId: ProjectId): number {
     const count = this.#byProject.get(projectId)?.unknown.size ?? 0;

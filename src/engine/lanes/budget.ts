@@ -1,7 +1,7 @@
 /**
- * A fixed number of slots and bytes, shared among projects by the dynamic threshold of shared-memory switches: a project may
- * take more while it uses less than seven times the free amount. So a project alone gets seven eighths. A second one finds an
- * eighth free and gets more as attempts end, until both have seven fifteenths.
+ * A fixed number of slots and bytes, shared among projects by the dynamic threshold of shared-memory switches: a project
+ * may take more while it uses less than seven times the free amount. So a single project gets seven eighths. A second
+ * project finds an eighth free and gets more as attempts end, until both projects have seven fifteenths.
  */
 import type { ProjectCapacities } from '../dispatch/claims.ts';
 import type { ProjectId } from '../model.ts';
@@ -95,7 +95,8 @@ export class Budget {
   }
 
   /**
-   * Reserves up to `bytesMax` free bytes for a message that comes without a claim. Returns how many; `returnBytes` frees them.
+   * Reserves up to `bytesMax` free bytes for a message that comes without a claim. Returns how many bytes it has
+   * reserved; `returnBytes` frees them.
    */
   reserveBytes(bytesMax: number): number {
     const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
@@ -137,7 +138,7 @@ export function capacityBelowThreshold(free: number, used: number): number {
   return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
 }
 
-/** Rounded up, so that the last unit is offered too. */
+/** Half of `amount`, rounded up so that the last unit is offered, too. */
 export function half(amount: number): number {
   return Math.max(0, Math.ceil(amount / 2));
 }

@@ -1,19 +1,20 @@
 /**
- * The backlogs whose endpoints are healthy. A response that was read to its end makes a backlog healthy, until an attempt times
- * out, or becomes silent without any activity of the endpoint since the attempt was sent. A first byte is not enough: it costs a
- * hostile endpoint no more than silence. A refused connection does not end health: it frees its slot at once, as a response does.
+ * The backlogs whose endpoints are healthy. A response that was read to its end makes a backlog healthy, until an attempt
+ * times out, or becomes silent without any activity of the endpoint since the attempt was sent. A first byte is not
+ * enough, because it costs a hostile endpoint no more than silence. A refused connection leaves the backlog healthy,
+ * because it frees the slot at once, as a response does.
  */
 import type { Millis } from '../model.ts';
 import type { BacklogKey } from './backlog-key.ts';
 
-/** Healthy backlogs that are remembered: those with the latest responses. */
+/** The maximum of healthy backlogs that are remembered: the backlogs with the latest responses. */
 const HEALTHY_MAX = 2_048;
 
 export class EndpointHealth {
   /**
-   * The time of the latest activity of each healthy backlog, in the order in which the backlogs became healthy. Once there are
-   * `HEALTHY_MAX`, in the order of their latest responses; not before, since a map that deletes and adds an entry for every
-   * response is rehashed all the time.
+   * The time of the latest activity of each healthy backlog, in the order in which the backlogs became healthy. Once
+   * there are `HEALTHY_MAX` backlogs, they are ordered by their latest responses. A smaller map is not reordered, since a
+   * map that deletes and adds an entry for every response is rehashed all the time.
    */
   readonly #activeAtMs = new Map<BacklogKey, Millis>();
   readonly #onChange: (backlog: BacklogKey, isHealthy: boolean) => void;

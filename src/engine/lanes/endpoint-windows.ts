@@ -1,18 +1,18 @@
 /**
- * The concurrency window of each endpoint (an origin): how many attempts it may have at a time. Responses grow the window,
- * attempts without a response halve it. It limits new and backlogged messages differently:
+ * The concurrency window of each endpoint (an origin): how many attempts it may have at a time. Responses grow the
+ * window, attempts without a response halve it. New and backlogged messages have different limits:
  *
  * - All attempts: the configured maximum at first; halved by each attempt without a response, plus one for each response.
- * - Attempts of backlogged messages: slow start from `WINDOW_MIN`, plus one for each good response, which doubles the number with
- *   each round of responses. After an outage an endpoint is often starting itself, and would get its whole backlog in its first
- *   moment. New messages are exempt from slow start: they arrive no faster than their publisher sends.
+ * - Attempts of backlogged messages: slow start from `WINDOW_MIN`, plus one for each good response, which doubles the
+ *   number with each round of responses. After an outage an endpoint often has just started, and would otherwise get its
+ *   whole backlog at once. New messages are exempt from slow start: they arrive no faster than their publisher sends.
  *
  * A window is never smaller than `WINDOW_MIN`: the worker must notice soon when an endpoint recovers.
  */
 import type { ClaimRequest } from '../dispatch/claims.ts';
 import { half } from './budget.ts';
 
-/** Origins whose slow start is remembered, and origins with a reduced maximum: the latest of each. */
+/** The maximum of remembered origins in slow start, and of those with a reduced maximum: the latest are kept. */
 const SLOW_STARTS_MAX = 2_048;
 const REDUCED_MAX = 512;
 /** A claim lists the slow-start capacities of idle origins only if there are at most this many. */
@@ -47,7 +47,7 @@ export class EndpointWindows {
     this.#inFlight.update(origin, load);
   }
 
-  /** How many more attempts may start after `ended` of those in flight have ended. */
+  /** How many more attempts may start after `ended` of the attempts in flight have ended. */
   capacityOf(origin: string, ended = 0): number {
     const max = this.#reducedMax.get(origin) ?? this.#countMax;
     return Math.max(0, max - this.#offeredTo(origin) - (this.#loadOf(origin).count - ended));
@@ -87,12 +87,12 @@ export class EndpointWindows {
   }
 
   /**
-   * An attempt ended with a response. A bad response means that the endpoint is overloaded or broken, so slow start does not
-   * grow.
+   * An attempt ended with a response. A bad response means that the endpoint is overloaded or broken, so it does not grow
+   * the slow-start window.
    */
   noteResponse(origin: string, isGood: boolean): void {
     const slowStartMax = this.#slowStartMax.get(origin);
-    // With new messages, more attempts may be in flight already: the endpoint has shown that it can handle that many.
+    // New messages may have brought more attempts in flight already: the endpoint has shown that it can handle that many.
     const before = slowStartMax ?? Math.max(WINDOW_MIN, this.#loadOf(origin).count);
     if (isGood && slowStartMax !== this.#countMax) this.#setSlowStart(origin, before + 1);
     const reducedMax = this.#reducedMax.get(origin);
@@ -122,9 +122,9 @@ export class EndpointWindows {
   }
 
   /**
-   * How many more backlogged attempts slow start allows. Silent attempts do not count, and at least as many others may be in
-   * flight as are silent: the window of an endpoint that takes a minute to respond doubles each time its latest attempts have
-   * become silent.
+   * How many more backlogged attempts slow start allows. Silent attempts do not count, and at least as many other
+   * attempts may be in flight as there are silent ones: the window of an endpoint that takes a minute to respond doubles
+   * each time its latest attempts have become silent.
    */
   #slowStartCapacityOf(origin: string): number {
     const { count, silent } = this.#loadOf(origin);
@@ -132,10 +132,10 @@ export class EndpointWindows {
   }
 
   /**
-   * Origins whose capacity may differ from the default. An idle origin with a grown window is named only when the claim serves
-   * it, or while such origins are few: a thousand names would cost more than they gain. Unnamed, it gets the default, and is
-   * named once it is busy with these attempts. Origins with few attempts, all silent, are left out if each has the default
-   * capacity anyway.
+   * Origins whose capacity may differ from the default. An idle origin with a grown window is named only when the claim
+   * serves it, or while there are few such origins: a thousand names would cost more than they gain. An unnamed origin
+   * gets the default capacity, and is named once it is busy with these attempts. Origins whose few attempts are all
+   * silent are left out if each of these origins has the default capacity anyway.
    */
   #knownOrigins(served: ReadonlySet<string>, defaultCapacity: number): ReadonlySet<string> {
     const named = new Set([...this.#offers].flatMap(({ capacityByOrigin }) => Object.keys(capacityByOrigin)));
@@ -183,7 +183,10 @@ export interface Load {
   silent: number;
 }
 
-/** Loads by name. Those with few attempts, all silent, are kept apart: there may be thousands, and claims do not name them. */
+/**
+ * Loads by name. Loads with only a few attempts, all silent, are kept apart: there may be thousands, and claims do not
+ * name them.
+ */
 export class Loads<Name extends string, S extends Load> {
   readonly #busy = new Map<Name, S>();
   readonly #quiet = new Map<Name, S>();
@@ -201,7 +204,7 @@ export class Loads<Name extends string, S extends Load> {
     return this.#busy.get(name) ?? this.#quiet.get(name);
   }
 
-  /** Call it after each change of a load. A load without attempts is forgotten. */
+  /** Must be called after each change of a load. Forgets a load without attempts. */
   update(name: Name, load: S, isHeavy = false): void {
     const isQuiet = load.silent === load.count && load.count < WINDOW_MIN && !isHeavy;
     if (isQuiet) this.#busy.delete(name);

@@ -1,16 +1,18 @@
 /**
- * Limits the attempts of this worker: which backlog may start another attempt. These are the fair, bounded shares of promise P9:
+ * Limits the attempts of this worker: which backlog may start another attempt. These are the fair, bounded shares of
+ * promise P9:
  *
  * - All attempts share the slots and body bytes of the worker, by project (`Budget`).
- * - Unknown backlogs, whose endpoints have not responded recently, share half of these by the same rule. The other half is
- *   reserved for healthy backlogs.
- * - An attempt without an outcome after two seconds is silent: it gives up its slot and counts against a larger limit, the silent
- *   budget, but keeps its body bytes. An attempt of an unknown backlog counts there from its start. So hanging endpoints use up
- *   silent attempts and no slots, regardless of their number and their timeouts.
+ * - Unknown backlogs, whose endpoints have not responded recently, share half of the slots and bytes by the same rule.
+ *   The other half is reserved for healthy backlogs.
+ * - An attempt without an outcome after two seconds is silent: it gives up its slot and counts against a larger limit,
+ *   the silent budget, but keeps its body bytes. An attempt of an unknown backlog counts against the silent budget from
+ *   its start. So hanging endpoints use up silent attempts and no slots, whatever their number and their timeouts.
  * - Each endpoint has a concurrency window (`EndpointWindows`).
  *
- * Within its project, a backlog may start another attempt while it has fewer attempts and bytes in flight than the project has
- * capacity left. So one slow origin leaves half to the others, and with a thousand slow origins each keeps only a few slots.
+ * Within its project, a backlog may start another attempt while it has fewer attempts and bytes in flight than the
+ * project has capacity left. So one slow origin leaves half of the capacity to the others, and a thousand slow origins
+ * keep only a few slots each.
  */
 import type { ClaimRequest } from '../dispatch/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -24,7 +26,7 @@ import { EndpointWindows, type Load, Loads, type WindowOffer } from './endpoint-
 export const SILENT_AFTER_MS = 2_000;
 /** The limit of silent attempts, as a multiple of the slots, if the settings have none. */
 const SILENT_TIMES_SLOTS = 8;
-/** A backlog with this fraction of all bytes is named to claims even if all of its attempts are silent. */
+/** Claims name a backlog with this fraction of all bytes, even if all of its attempts are silent. */
 const HEAVY_SHARE = 1 / 64;
 
 /** The slots and bytes that are reserved for one claim until its result is known, and the limits of the claim. */
@@ -150,12 +152,18 @@ export class InFlight {
     return this.#capacityAfter(backlog, NOTHING);
   }
 
-  /** Whether `backlog` may start another attempt when one of its own, of `bytes`, ends: false while it exceeds a limit. */
+  /**
+   * Whether `backlog` may start another attempt when one of its attempts, of `bytes`, ends. False while the backlog
+   * exceeds a limit.
+   */
   mayHandOff(backlog: BacklogKey, bytes: number): boolean {
     return this.#capacityAfter(backlog, { count: 1, bytes }) > 0;
   }
 
-  /** The limit that keeps `backlog` from starting another attempt (P14); `undefined`: none, or the worker is full. */
+  /**
+   * Returns the limit that keeps `backlog` from starting another attempt (P14), or undefined if there is none or the
+   * worker is full.
+   */
   limitReasonOf(backlog: BacklogKey): LimitReason | undefined {
     const { projectId, origin } = parseBacklogKey(backlog);
     if (this.isFull) return undefined;
@@ -195,7 +203,7 @@ export class InFlight {
     return offer;
   }
 
-  /** The result of the claim is known, and its messages have entered or are about to. */
+  /** Ends the reservation: the result of the claim is known, and its messages have entered or are about to enter. */
   endOffer({ reserved }: Offer): void {
     this.#offers -= 1;
     this.#windows.endOffer(reserved.windows);
@@ -212,7 +220,7 @@ export class InFlight {
     this.#all.returnBytes(bytes);
   }
 
-  /** Whether one more message of `bytes` fits. One always fits when nothing is in flight. */
+  /** Whether one more message of `bytes` fits. A message always fits when nothing is in flight. */
   fits(bytes: number): boolean {
     const isEmpty = this.count === 0 && this.#offers === 0;
     return isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
@@ -224,14 +232,15 @@ export class InFlight {
 
   leave(backlog: BacklogKey, bytes: number): void {
     const load = this.#loadOf(backlog);
-    // The attempts of a backlog are interchangeable. When none has a slot, a silent one ends.
+    // The attempts of a backlog are interchangeable. When none of them has a slot, the attempt that ends is a silent one.
     const isSilent = load.withOutcome > 0 || load.silent === load.count;
     if (isSilent) load.withOutcome = Math.max(0, load.withOutcome - 1);
     this.#change(backlog, load, { count: -1, bytes: -bytes, silent: isSilent ? -1 : 0 });
   }
 
   /**
-   * An attempt was sent. Times are elapsed times. Call `noteOutcome` when it ends, before the response or its absence is noted.
+   * Notes that an attempt was sent, at an elapsed time. When the attempt ends, `noteOutcome` must be called before
+   * `noteResponse` or `noteNoResponse`.
    */
   noteSent(backlog: BacklogKey, sentAtMs: Millis): SentAttempt {
     const sent = { backlog, sentAtMs, checkAtMs: sentAtMs + SILENT_AFTER_MS, isSilent: false, hasOutcome: false };
@@ -280,7 +289,7 @@ export class InFlight {
     }
   }
 
-  /** False when the silent budget is used up, or no attempt of the backlog has a slot. */
+  /** Returns false if the silent budget is used up, or no attempt of the backlog has a slot. */
   #freeSlotOfSilent(backlog: BacklogKey): boolean {
     const load = this.#backlogs.find(backlog);
     if (!load || load.silent === load.count) return false;
@@ -328,7 +337,7 @@ export class InFlight {
     return { count: Math.min(all.count, unknown.count), bytes: Math.min(all.bytes, unknown.bytes), silent };
   }
 
-  /** The capacity of the backlogs that have less within their project than their origin has. */
+  /** The capacity of each backlog that has less capacity within its project than its origin has. */
   #capacityOfBusyBacklogs({ slots, capacityByOrigin, defaultCapacity }: WindowOffer): Record<BacklogKey, number> {
     const capacityByBacklog: Record<BacklogKey, number> = {};
     const byProject = new Map<string, ProjectCapacity>();
@@ -379,9 +388,9 @@ function isBelow({ slots: offered, capacityByProject, defaultCapacity }: BudgetO
 export interface SentAttempt {
   readonly backlog: BacklogKey;
   readonly sentAtMs: Millis;
-  /** When to check whether it is silent, as elapsed time. */
+  /** When to check whether the attempt is silent, as elapsed time. */
   checkAtMs: Millis;
-  /** It has given up its slot. */
+  /** Whether the attempt has given up its slot. */
   isSilent: boolean;
   hasOutcome: boolean;
 }
@@ -390,8 +399,9 @@ export interface SentAttempt {
 const TRIM_BATCH = 1_024;
 
 /**
- * Attempts that were sent and have no outcome yet, oldest first. An attempt with an outcome leaves the queue when it is first. An
- * array, since a map to which every attempt adds an entry and deletes it again is rehashed all the time.
+ * Attempts that were sent and have no outcome yet, oldest first. An attempt with an outcome leaves the queue once it is
+ * the first. The queue is an array, because a map to which every attempt adds an entry and deletes it again is rehashed
+ * all the time.
  */
 class SentQueue {
   #queue: SentAttempt[] = [];

@@ -17,8 +17,8 @@ export interface Queue {
 }
 
 /**
- * The message that blocks a queue: all lane permits belong to messages that wait for a retry or a delay, and this one is due
- * first.
+ * The message that blocks a queue: all lane permits belong to messages that wait for a retry or a delay, and this message
+ * is due first.
  */
 export interface QueueBlocker {
   messageId: MessageId;
@@ -46,18 +46,18 @@ export interface FlowKey {
   isRatePinned: boolean;
 }
 
-/** A key without the size of its wait list. */
+/** The state of a key without the size of its wait list. */
 export type FlowKeyState = Omit<FlowKey, 'waitListSize'>;
 
 /** The pinned settings of a key: no message changes them until they are unpinned. */
 export interface FlowPin {
   parallelism?: number;
   rate?: number;
-  /** With `rate`; absent: the key keeps its period. */
+  /** Only with `rate`; absent: the key keeps its period. */
   periodS?: number;
 }
 
-/** The rate limit of a key, and the starts in its current window. `null`: no limit, or no window yet. */
+/** The rate limit of a key, and the starts in its current window. `null` means no limit, or no window yet. */
 export interface RateWindow {
   rate: number | null;
   periodS: number;
@@ -65,14 +65,14 @@ export interface RateWindow {
   count: number;
 }
 
-/** A worker's decision is saved within this time: longer than any database delays it. */
+/** Within this time a worker's decision is saved: no database delays a save that long. */
 const SAVED_LATE_MS = 60_000;
 
 /**
- * Whether a start at `nowMs` falls into the window. Windows are fixed: one opens with the first start after the end of the
- * previous window, and lasts a period. A window may open after `nowMs`, if another worker has opened it after this start
- * was decided: the start belongs to it. But if it opens later than `nowMs` by a period and by `SAVED_LATE_MS`, the clock
- * was set back, and the window counts as ended.
+ * Whether a start at `nowMs` falls into the window. Windows are fixed: a window opens with the first start after the end
+ * of the previous window, and lasts a period. A window may open after `nowMs` if another worker opened it after this
+ * start was decided: the start then belongs to that window. But if the window opens later than `nowMs` by a period and by
+ * `SAVED_LATE_MS`, the clock was set back, and the window counts as ended.
  */
 export function isWindowOpen({ startedAtMs, periodS }: RateWindow, nowMs: Millis): boolean {
   if (startedAtMs === null) return false;
@@ -98,14 +98,18 @@ export interface FlowState {
   parallelism: number | null;
   isPaused: boolean;
   inFlight: number;
-  /** Messages that have left the wait list, and wait for their origin or project. They start before those in the list. */
+  /**
+   * Messages that have left the wait list, and wait for their origin or project. They start before the messages in the
+   * list.
+   */
   released: number;
-  /** When the first waiting message becomes ready; `null`: none waits. */
+  /** When the first waiting message becomes ready; null if no message waits. */
   firstReadyAtMs: Millis | null;
 }
 
 /**
- * When the first waiting message may start. `null`: not before another event, which then computes the time again.
+ * When the first waiting message may start. Returns null if the message must wait for another event, which then computes
+ * the time again.
  */
 export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
   const { window, parallelism, isPaused, inFlight, released, firstReadyAtMs } = state;

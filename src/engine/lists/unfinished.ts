@@ -5,18 +5,18 @@ import type { Message, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 import type { AttributeFilter } from './filters.ts';
 
-/** An unfinished message and what it waits for. */
+/** An unfinished message, and the reason why it waits. */
 export interface LiveMessage {
   message: Message;
   retried: number;
-  /** The code of its workflow has changed: its run waits for code that fits, or for a request to attempt it. */
+  /** Set when the workflow's code has changed: the run waits for code that fits, or for a request to attempt it. */
   isParked?: true;
   state:
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
     /**
-     * `ahead`: messages ahead of it; absent: not counted. `hasPermit`: it was started already, and waits because the queue is
-     * paused.
+     * `ahead`: the number of messages ahead of this one; absent if not counted. `hasPermit`: whether the message was
+     * started already, and waits because the queue is paused.
      */
     | {
         kind: 'queue';
@@ -32,8 +32,9 @@ export interface LiveMessage {
 }
 
 /**
- * The state of an unfinished message. `waiting`: for its due time, or for a worker to notice that it is due. `active`: it is
- * being attempted. `held`: it is due, but waits because of a limit of its queue, flow-control key, origin or project.
+ * The state of an unfinished message. A `waiting` message waits for its due time, or for a worker to notice that it is
+ * due. An `active` message is being attempted. A `held` message is due, but waits because of a limit of its queue,
+ * flow-control key, origin or project.
  */
 export const UNFINISHED_STATES = ['waiting', 'active', 'held'] as const;
 
@@ -80,15 +81,15 @@ export interface Backlog {
   active: number;
   waiting: Counted;
   held: Counted;
-  /** The earliest due time of the examined messages that are due and not in flight. Absent: none is. */
+  /** The earliest due time of the examined messages that are due and not in flight. Absent if there is none. */
   oldestDueAtMs?: Millis;
   /** The messages that wait because the project has reached its limit of attempts in flight; absent: none. */
   project?: WaitList;
-  /** Each of these lists is partial. */
+  /** The `origins`, `queues` and `keys` may be incomplete: see `isPartial`. */
   origins: (WaitList & { origin: string })[];
   queues: QueueWaitList[];
   keys: KeyWaitList[];
-  /** Whether there are more wait lists than these. */
+  /** Whether there are more wait lists than the listed ones. */
   isPartial: boolean;
 }
 
@@ -107,7 +108,7 @@ export interface Totals {
   flow: number;
   queue: number;
   active: number;
-  /** How long the oldest message has been due that waits for no queue and no key; 0 if there is none. */
+  /** How long the oldest due message that waits for no queue and no key has been due; 0 if there is none. */
   oldestDueMs: Millis;
   /** In the DLQ, including messages of workflow runs. */
   dead: number;
@@ -115,7 +116,7 @@ export interface Totals {
   runs: number;
   /** Runs that wait for an event. */
   waiters: number;
-  /** The size of the database; `unusedBytes`: the part that is free for new rows. Absent: the database does not say. */
+  /** The size of the database. `unusedBytes`: the part free for new rows; absent if the database does not report it. */
   storage: { bytes: number; unusedBytes?: number };
 }
 
@@ -123,19 +124,19 @@ export interface Totals {
 export interface Failures {
   messages: Counted;
   runs: Counted;
-  /** How many entries, the latest ones, were examined for the causes. */
+  /** How many of the latest entries were examined for the causes. */
   lookedAt: number;
   /** The most frequent first. */
   causes: FailureCause[];
 }
 
 export interface FailureCause {
-  /** 0 without a response. */
+  /** 0 if there was no response. */
   responseStatus: number;
-  /** The kind of failure, without a response. */
+  /** The kind of failure, if there was no response. */
   error?: string;
   count: number;
-  /** How many of them are workflow runs. */
+  /** How many of these entries are workflow runs. */
   runs: number;
   lastAtMs: Millis;
 }

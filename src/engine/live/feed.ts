@@ -15,19 +15,20 @@ const EVERY_MS: Millis = 500;
 /** Entries of one read. */
 export const READ_MAX = 500;
 /**
- * Full reads in a row without a pause. A burst is thus published completely, a constant flood at a thousand entries a second.
+ * The maximum of full reads in a row without a pause. So a burst is published completely, and a constant flood at a
+ * thousand entries a second.
  */
 const FULL_READS_MAX = 8;
 
 /** A watcher of the log of a project. Its methods are called in this order. */
 export interface LogWatcher {
-  /** Each entry that is committed from now on will be published. `last`: the last entry before. */
+  /** Called first: each entry that is committed from now on will be published. `last`: the last entry before these. */
   start(last: LogPosition | undefined): void;
-  /** New entries, each once, in the order of the log as far as they are committed: an entry may follow later ones. */
+  /** New entries, each once, in the order of the log, except that an entry may be committed after later ones. */
   publish(entries: readonly LiveEntry[]): void;
   /** `count` entries were skipped, because there were too many. */
   skip(count: number): void;
-  /** The log is no longer read by this worker: it may be in another cell now. No other call follows. */
+  /** This worker no longer reads the log: the project may be in another cell now. No other call follows. */
   close(): void;
 }
 
@@ -44,7 +45,7 @@ export class LiveFeeds {
     this.#clock = clock;
   }
 
-  /** Returns a function that stops the watch; `watcher` is not called after that. */
+  /** Returns a function that stops the watch. Once it is stopped, `watcher` is not called. */
   watch(projectId: ProjectId, watcher: LogWatcher): () => void {
     const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#logs, this.#clock, () => forget());
     const forget = (): void => {
@@ -67,7 +68,7 @@ class Feed {
   readonly #watchers = new Set<LogWatcher>();
   readonly #onUnwatched: () => void;
   #window: LiveWindow | undefined;
-  /** Full reads in a row. */
+  /** The number of full reads in a row. */
   #fullReads = 0;
 
   /** `onUnwatched`: called when the feed has closed all its watchers, because the project has left the cell. */

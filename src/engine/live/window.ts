@@ -1,15 +1,18 @@
 /**
- * Finds the new entries of a growing log. Entries are ordered by time, not by commit: an entry may be committed after later ones.
- * So each read covers the latest entries again, without those that were published already.
+ * Finds the new entries of a growing log. Entries are ordered by time, not by commit: an entry may be committed after
+ * later entries. So each read covers the latest entries again, without the entries that were published already.
  */
 import type { Millis } from '../model.ts';
 import type { LogPosition } from '../stores.ts';
 
-/** Entries that are remembered and read again. An entry is found unless this many later entries were committed before it. */
+/** Entries that are remembered and read again. A late entry is found unless this many later ones were committed first. */
 export const REMEMBERED_MAX = 2_000;
 /** Older entries are forgotten, so that reads are cheap while nothing happens. */
 const REMEMBERED_MS = 60_000;
-/** An entry further ahead was written before a clock was set back by days. New entries are ordered before it. */
+/**
+ * An entry further ahead of the current time than this was written before a clock was set back by days. New entries are
+ * ordered before such an entry.
+ */
 const AHEAD_MS = 60_000;
 
 const BEFORE_ALL: LogPosition = { timeMs: -1, n: -1 };
@@ -25,7 +28,7 @@ export class LiveWindow {
     return nowMs + AHEAD_MS;
   }
 
-  /** `newest`: the last entries of the log, newest first. They and all entries before them count as known. */
+  /** `newest`: the last entries of the log, newest first. These entries and all entries before them count as known. */
   constructor(newest: readonly LogPosition[], nowMs: Millis) {
     const isWhole = newest.length < REMEMBERED_MAX;
     this.#from = (isWhole ? undefined : newest.at(-1)) ?? BEFORE_ALL;
@@ -46,7 +49,7 @@ export class LiveWindow {
     return this.#known.map(({ n }) => n);
   }
 
-  /** Whether to start again, because the clock was set back to before this window. */
+  /** Whether the caller must make a new window, because the clock was set back to before this window. */
   isAheadOf(nowMs: Millis): boolean {
     return this.#from.timeMs > LiveWindow.toMs(nowMs);
   }

@@ -1,10 +1,10 @@
-/** A timer for the next time at which there is work. The dispatcher and the loops are woken by it. */
+/** A timer for the next time at which there is work. It wakes the dispatcher and the loops. */
 import type { Millis } from '../model.ts';
 import type { Clock, Timer, TimerKind } from '../ports.ts';
 
 /**
- * A timer for a time of day runs no longer than this, so that a machine that slept, or a clock that was set, is noticed soon.
- * With a clock that a test controls neither happens: the alarm rings once, after a year if necessary.
+ * A timer for a time of day runs no longer than this, so that the alarm soon notices that the machine slept or the clock
+ * was set. If a test controls the clock, neither happens: the alarm rings once, after a year if necessary.
  */
 const SLEEP_MAX_MS = 30_000;
 
@@ -14,10 +14,10 @@ export class Alarm {
   readonly #clock: AlarmClock;
   readonly #ring: () => void;
   readonly #kind: TimerKind;
-  /** `atMs`: the time of day for which it is set; `undefined` when it is set for a delay. */
+  /** `atMs`: the time of day for which the timer is set; undefined if the timer is set for a delay. */
   #timer: { atMs: Millis | undefined; handle: Timer } | undefined;
 
-  /** `ring` must check what is due: it may be called before the time that was set. */
+  /** `ring` must check what is due, because the alarm may ring before the time that was set. */
   constructor(clock: AlarmClock, ring: () => void, kind: TimerKind = 'work') {
     this.#clock = clock;
     this.#ring = ring;

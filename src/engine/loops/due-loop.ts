@@ -23,7 +23,7 @@ export class DueLoop {
   readonly #failure: string;
   readonly #doBatch: DoBatch;
   #nextAtMs: Millis = 0; // unknown at start: run at once
-  /** The earliest due time that was noted during the current batch. It may be newer than the batch's reads. */
+  /** The earliest due time that was noted during the current batch, perhaps after the batch had read the store. */
   #notedAtMs: Millis = Infinity;
   readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
@@ -37,7 +37,7 @@ export class DueLoop {
     this.#alarm = new Alarm(context.clock, () => this.wake(), timerKind);
   }
 
-  /** Does the due work, or sleeps until there is some. */
+  /** Does the due work, or sleeps until some work is due. */
   wake(): void {
     if (this.#round !== undefined || this.#stopped) return;
     if (this.#nextAtMs > this.#context.clock.nowMs()) return this.#alarm.setAt(this.#nextAtMs);
@@ -48,14 +48,14 @@ export class DueLoop {
     });
   }
 
-  /** Work was saved that is due at `atMs`. */
+  /** Notes that work was saved that is due at `atMs`. */
   noteNext(atMs: Millis): void {
     this.#notedAtMs = Math.min(this.#notedAtMs, atMs);
     this.#nextAtMs = Math.min(this.#nextAtMs, atMs);
     this.wake();
   }
 
-  /** Resolves when the current batch is done; no other starts. */
+  /** Starts no more batches. Resolves when the current batch is done. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#alarm.cancel();

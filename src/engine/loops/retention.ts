@@ -10,7 +10,7 @@ const BATCH_ROWS = 500;
 /** A flow-control key is forgotten a day after its last use (contract M 16.9), which is stored to the hour. */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
-/** The counts by minute are kept as long as logs, but no longer than this: a project then has 43,200 rows. */
+/** The counts by minute are kept as long as logs, but no longer than this, so that a project has at most 43,200 rows. */
 const MINUTES_KEPT_MS = 30 * 24 * 3_600_000;
 
 type RetentionContext = Pick<EngineDeps, 'clock' | 'log' | 'settings'> & { store: Pick<Store, 'retention'> };
@@ -28,14 +28,14 @@ export class RetentionLoop {
     this.#alarm = new Alarm(context.clock, () => this.#startRound(), 'upkeep');
   }
 
-  /** The first round starts at once: it finishes what a crash interrupted, such as the deletion of a queue. */
+  /** Starts the first round at once, to finish work that a crash interrupted, such as the deletion of a queue. */
   start(): void {
     this.#alarm.setIn(0);
   }
 
   /**
-   * Starts the next round at once, because another worker has crashed. The current round may have passed the rows that this
-   * worker left unfinished.
+   * Starts the next round at once, because another worker has crashed. The current round may have passed the rows that
+   * the crashed worker left unfinished.
    */
   hasten(): void {
     this.#isHastened = true;

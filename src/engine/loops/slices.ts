@@ -19,7 +19,7 @@ export class Slices {
     this.#startedAtMs = clock.elapsedMs;
   }
 
-  /** Check it after each step of the work. When it is true, await `next`. */
+  /** Whether the slice has used up its time. Check this after each step of the work; if true, await `next`. */
   get isOver(): boolean {
     return this.#clock.elapsedMs - this.#startedAtMs >= this.#sliceMs;
   }

@@ -19,7 +19,7 @@ import type { PublishCommand } from './publish-command.ts';
 export interface AcceptContext {
   projectId: ProjectId;
   nowMs: Millis;
-  /** How far `nowMs` is ahead of the wall clock; absent: 0. Clients name times of the wall clock. */
+  /** How far `nowMs` is ahead of the wall clock; absent: 0. The times that clients name are times of the wall clock. */
   leadMs?: Millis;
   randomness: Randomness;
   deduplicationWindowMs: Millis;
@@ -47,7 +47,7 @@ export function acceptContextOf(
 /** A message on its way into the store, before it has a state. */
 export type Draft = Omit<NewMessage, 'state'>;
 
-/** The message of `command` under a unique key, with the deduplication that prevents a second one. */
+/** The message of `command` under a unique key, with the deduplication that prevents a second message. */
 export function draftOf(
   command: PublishCommand,
   key: MessageKey,
@@ -95,7 +95,7 @@ function deduplicationHashOf(command: PublishCommand): string | undefined {
   return requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHash(contentOf(command));
 }
 
-/** The same for a large body, computed in `slices`; `undefined` if the command needs no such hash. */
+/** As `deduplicationHashOf`, computed in `slices` for a large body. Returns undefined if no such hash is needed. */
 export function slowDeduplicationHashOf(command: PublishCommand, slices: Slices): Promise<string> | undefined {
   if (command.options.deduplication?.by !== 'content' || command.body.length <= HASH_CHUNK_BYTES) return undefined;
   return contentHashInChunks(contentOf(command), () => (slices.isOver ? slices.next() : undefined));

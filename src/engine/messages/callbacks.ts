@@ -78,8 +78,9 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
 }
 
 /**
- * The redaction that a callback inherits. Its payload repeats the body and the headers of the source, so it is redacted when either
- * of these is. Headers that are redacted in the source are also redacted in the callback, whose views must not show them.
+ * The redaction that a callback inherits. Its payload repeats the body and the headers of the source, so the payload is
+ * redacted if the body or the headers are. Headers that are redacted in the source are also redacted in the callback,
+ * whose views must not show them.
  */
 function inheritedRedaction(redact: Redaction | undefined): Redaction | undefined {
   if (!redact || (!redact.body && redact.headers.length === 0)) return undefined;

@@ -31,7 +31,7 @@ const RETRY_BATCH = 16;
 /** Messages that a bulk cancel finds with one query. */
 const CANDIDATE_BATCH = 500;
 
-/** Messages that a bulk cancel cancels in one transaction, about a millisecond of work: publishes never wait for more. */
+/** Messages that a bulk cancel cancels in one transaction, about a millisecond of work: no publish waits longer. */
 const CANCEL_BATCH = 50;
 
 /** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two transactions. */
@@ -45,7 +45,7 @@ export function findMessage(
   return store.messages.find({ projectId, id, deliveredSinceMs: clock.nowMs() - settings.deliveredGraceMs });
 }
 
-/** Why an unfinished message waits (P14), or how it ended; `undefined` when nothing is known of it. */
+/** Explains why a message waits (P14), or how it ended. Returns undefined if the message is unknown. */
 export async function explainMessage(
   context: EngineContext,
   projectId: ProjectId,
@@ -154,8 +154,9 @@ export async function cancelMatching(
 }
 
 /**
- * Publishes each DLQ entry again and removes it, in the order given. `undefined`, with nothing changed, when an entry does not
- * exist. More than 16 are retried in batches. When an entry disappears during that, the rest of its batch is retried.
+ * Publishes each DLQ entry again and removes it, in the order given. Returns undefined, with nothing changed, if an entry
+ * does not exist. More than 16 entries are retried in batches. If an entry disappears meanwhile, the rest of its batch is
+ * retried.
  */
 export async function retryDead(
   context: EngineContext,
@@ -169,14 +170,14 @@ export async function retryDead(
   for (let at = 0; at < wanted.length; at += RETRY_BATCH) {
     const batch = wanted.slice(at, at + RETRY_BATCH);
     const retried = await retryAll(context, projectId, batch, override);
-    // Another request has retried or deleted an entry since the count.
+    // Another request has retried or deleted an entry since the entries were counted.
     if (retried === undefined && messageIds.length === 0) return undefined;
     messageIds.push(...(retried ?? (await retryRemaining(context, projectId, batch, override))));
   }
   return messageIds;
 }
 
-/** Retries the remaining entries of `dlqIds` after some have disappeared. */
+/** Retries the remaining entries of `dlqIds` after some entries have disappeared. */
 async function retryRemaining(
   context: EngineContext,
   projectId: ProjectId,
@@ -190,7 +191,7 @@ async function retryRemaining(
   return retried ?? (await retryRemaining(context, projectId, remainingIds, override));
 }
 
-/** Publishes all entries again, or none if one of them does not exist any more. */
+/** Publishes all entries again, or no entry if one does not exist any more. */
 async function retryAll(
   engine: EngineContext,
   projectId: ProjectId,

@@ -47,9 +47,9 @@ export function copyAsNew(
 }
 
 /**
- * What a DLQ retry may replace in the stored message. A header replaces stored headers of the same name. A redaction is added to
- * the stored one and can never be removed (contract M 19.6). A callback replaces the stored one with all its options. Without a
- * delay and a time, the successor is due at once.
+ * The changes that a DLQ retry may make to the stored message. A header replaces stored headers of the same name. A
+ * redaction is added to the stored redaction, which can never be removed (contract M 19.6). A callback replaces the
+ * stored callback with all its options. Without a delay or a time, the successor is due at once.
  */
 export type DeadRetryOverride = Partial<
   Pick<PublishOptions, 'method' | 'header' | 'delayMs' | 'notBeforeMs'> & Omit<CallbackSettings, 'url' | 'features'>

@@ -63,8 +63,8 @@ export type SettleDecision = Extract<Decision, { kind: 'settle' }>;
 type ResponseOutcome = Extract<CountedOutcome, { kind: 'responded' }>;
 
 /**
- * Decides by the outcome of an attempt. `nowMs` is the end of the attempt, `leadMs` how far that is ahead of the wall clock: an
- * endpoint names times of the wall clock.
+ * Decides about a message by the outcome of its attempt. `nowMs` is the end of the attempt; `leadMs` is how far `nowMs`
+ * is ahead of the wall clock, because an endpoint names times of the wall clock.
  */
 export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs: Millis = 0): Decision {
   // The clock may have been set back during the attempt: this must not reverse the order of the events.
@@ -103,7 +103,7 @@ function delivered(claimed: Claimed, response: ResponseOutcome, atMs: Millis): D
   const error = run && detectionError(run, response.header);
   if (error !== undefined) return toDeadLetters(claimed, response, atMs, error);
   const change = deliveredBy(response, atMs);
-  // This message has no step itself, so a run that has not continued after it has stopped.
+  // This message has no step itself: if the run has not continued after this message, the run has stopped.
   if (run?.callType === 'stepConfig' && claimed.journal) {
     const otherwise = { changeIfOver: change, ifLastAt: claimed.journal.position };
     return toDeadLetters(claimed, response, atMs, stepMissingError(), otherwise);
@@ -144,7 +144,7 @@ function canRetry(claimed: Claimed, failure: CountedOutcome): boolean {
   return !isNonRetryable(failure.status, failure.header);
 }
 
-/** Whether the endpoint forbids a retry: that takes both the status and the header (contract M 8.5). */
+/** Whether the endpoint forbids a retry, which requires both the status and the header (contract M 8.5). */
 function isNonRetryable(status: number, header: HeaderMap): boolean {
   if (status !== 489) return false;
   const value = header['Upstash-Nonretryable-Error'] ?? header['Waypost-Nonretryable-Error'];
@@ -184,7 +184,7 @@ function park(claimed: Claimed, response: ResponseOutcome, atMs: Millis): Decisi
   return settle(claimed, response, atMs, change, cancelled(claimed, response, atMs));
 }
 
-/** By the response, else by the expression of the publisher, else by the default back-off (contract M 8.2 to 8.4). */
+/** The delay of the response, else of the publisher's expression, else the default backoff (contract M 8.2 to 8.4). */
 function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: Millis): Millis {
   const requestedMs = failure.kind === 'responded' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
@@ -274,7 +274,7 @@ function responseOf({ status, header, body }: ResponseOutcome): NonNullable<LogD
   return { status, header, body };
 }
 
-/** `follows` belongs to `change` only: a change by a cancel has no follow-up messages (contract M 6.3.7). */
+/** `follows` belongs to `change` only: a change by a cancellation has no follow-up messages (contract M 6.3.7). */
 function settle(
   claimed: Claimed,
   ended: CountedOutcome,

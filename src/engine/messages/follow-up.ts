@@ -2,7 +2,7 @@
 import type { FollowUp, Message, Millis } from '../model.ts';
 import { originOf } from './accept.ts';
 
-/** It inherits the project and the caller's IP address of `source`. */
+/** Makes a message that inherits the project and the caller's IP address of `source`. */
 export function followUpOf(
   source: Pick<Message, 'projectId' | 'callerIp'>,
   parts: Pick<FollowUp, 'url' | 'method' | 'header' | 'body' | 'settings' | 'entry'>,

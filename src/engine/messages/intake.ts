@@ -28,7 +28,7 @@ type IntakeContext = Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'end
   reports: Pick<Reports, 'accepted'>;
 };
 
-/** Returns from the result of a save how each message was saved, in order; `undefined` or missing: it was not saved. */
+/** Returns from the result of a save how each message was saved, in order; undefined or missing if it was not saved. */
 type SavedOf<Result> = (result: Result) => readonly (Saved | undefined)[];
 
 interface SaveOptions {
@@ -119,9 +119,9 @@ export interface DeliverySlots {
 }
 
 /**
- * Proposes the state of a new message, and reserves a slot if it can be sent at once. Only the worker knows its slots, but the
- * transaction that saves the message decides (`store/operations/lanes/admission.ts`), because only there the holders of a queue or
- * key are known. Call `dispatchSaved` afterwards, even if the message was not saved.
+ * Proposes the state of a new message, and reserves a slot if the message can be sent at once. Only the worker knows its
+ * slots, but the transaction that saves the message decides (`store/operations/lanes/admission.ts`), because only there
+ * the holders of a queue or key are known. Call `dispatchSaved` afterwards, even if the message was not saved.
  */
 export function proposeState(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
   const { message } = draft;
@@ -138,9 +138,10 @@ export function proposeState(draft: Draft, claimToken: ClaimToken, slots: Delive
 }
 
 /**
- * Starts a message that was saved as claimed, or notes that one waits. `saved`: how it was saved, `undefined` if it was not. An
- * unused slot is given back. A message that waits for a lane needs nothing here: the store reports when the lane releases it.
- * `mayBeAlone`: false when it follows from a message whose lane permit it may share.
+ * Starts a message that was saved as claimed, or notes that the message waits. `saved`: how the message was saved;
+ * undefined if it was not saved. An unused slot is given back. For a message that waits for a lane nothing is done here:
+ * the store reports when the lane releases the message. `mayBeAlone`: false if the message follows from another message,
+ * whose lane permit it may share.
  */
 export function dispatchSaved(
   newMessage: NewMessage,
@@ -172,7 +173,7 @@ function isAlone({ settings: { queueName, flowControl, run } }: Message): boolea
   return queueName === undefined && flowControl === undefined && run === undefined;
 }
 
-/** How each message was saved; `undefined` for those that were not. */
+/** How each message was saved; undefined for a message that was not saved. */
 export function savedOf(accepted: readonly Accepted[]): (Saved | undefined)[] {
   return accepted.map((each) => (each.kind === 'accepted' ? each : undefined));
 }

@@ -2,7 +2,7 @@
 import type { PublishOptions, ResultMessage, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { MessageId, Millis } from '../model.ts';
 
-/** One message to publish. A publish to a URL group has one for each endpoint, which its settings name. */
+/** One message to publish. A publish to a URL group has one command for each endpoint, named in the settings. */
 export interface PublishCommand {
   url: string;
   body: Uint8Array;
@@ -15,7 +15,7 @@ export interface PublishCommand {
 /** The step of another run that waits for the started run (contract W 14.8). */
 export interface Invocation {
   runId: string;
-  /** When the invoking run was created, if the sender says so: several runs may have had the same id. */
+  /** When the invoking run was created, if the sender names this time: several runs may have had the same id. */
   createdAtMs?: Millis;
   /** The step, verbatim. */
   step: Uint8Array;
@@ -38,9 +38,9 @@ export interface Published {
   run?: { id: string; createdAtMs: Millis };
   /** True when an earlier message with the same deduplication id replaces this one. */
   deduplicated: boolean;
-  /** That earlier message will never be delivered. */
+  /** The state of the earlier message, if that message will never be delivered. */
   state?: 'FAILED' | 'CANCELED';
 }
 
-/** `tooManyQueues`: its queue does not exist, and the project has reached its limit of queues; nothing was saved. */
+/** `tooManyQueues`: the queue does not exist, and the project has reached its limit of queues; nothing was saved. */
 export type PublishOutcome = Published | 'tooManyQueues';

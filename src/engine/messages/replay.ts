@@ -1,4 +1,4 @@
-/** Publishes a message again, as it was or with changes (contract M 22.41). Pure. */
+/** Publishes a message again, unchanged or with changes (contract M 22.41). Pure. */
 import { newHeaderMap } from '../../protocol/headers.ts';
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import { hides, mergeRedactions } from '../../protocol/redaction.ts';
@@ -6,7 +6,9 @@ import type { Message } from '../model.ts';
 import type { DeadRetryOverride } from './dead-retry.ts';
 import type { PublishCommand } from './publish-command.ts';
 
-/** The changes of a replay. `queueName`: null takes it out of its queue. `removed`: headers that are not sent again. */
+/**
+ * Changes of a replay. `queueName`: null takes the message out of its queue. `removed`: headers that are not sent again.
+ */
 export interface ReplayChanges extends DeadRetryOverride {
   url?: string;
   body?: Uint8Array;
@@ -14,7 +16,10 @@ export interface ReplayChanges extends DeadRetryOverride {
   removed?: readonly string[];
 }
 
-/** The publish that repeats `message`. Without a delay or a time in `changes`, it is due at once; it is never deduplicated. */
+/**
+ * The publish that repeats `message`. Without a delay or a time in `changes`, the message is due at once. It is never
+ * deduplicated.
+ */
 export function replayOf(message: Message, changes: ReplayChanges): PublishCommand {
   const { url, body, queueName, removed, method, header, redact, delayMs, notBeforeMs, ...settings } = changes;
   const { queueName: storedQueue, topicName, endpointName, ...stored } = message.settings;

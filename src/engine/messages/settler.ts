@@ -1,4 +1,4 @@
-/** Saves the outcome of an attempt, and retries that until the store has saved it. */
+/** Saves the outcome of an attempt, and retries until the store has saved the outcome. */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { DeliveryContext } from '../dispatch/context.ts';
@@ -18,9 +18,9 @@ const STORE_RETRY_MS = { first: 100, max: 5_000 };
 interface Dispatcher {
   /** Saves the follow-up messages. */
   intake: Intake;
-  /** A message will be attempted again. */
+  /** Notes that a message will be attempted again. */
   noteDue(dueAtMs: Millis): void;
-  /** A message has ended its run. */
+  /** Notes that a message has ended its run. */
   noteRunEnd(runKey: RunKey, isMoreLeft?: boolean): void;
 }
 
@@ -37,8 +37,8 @@ export class Settler {
   }
 
   /**
-   * Saves the decision with its follow-up messages, and dispatches those. `undefined`: the shutdown timeout passed
-   * before it was saved.
+   * Saves the decision with its follow-up messages, and dispatches these messages. Returns undefined if the shutdown
+   * timeout passed before the decision was saved.
    */
   async save(claimed: Claimed, decided: SettleDecision, handoff: Handoff | undefined): Promise<Settled | undefined> {
     const { store, clock, reports, operatorEvents } = this.#context;

@@ -21,7 +21,7 @@ export interface UrlGroup {
   headers?: HeaderMap;
 }
 
-/** Which endpoints to remove: those with this name, with this URL, or with both when both are given. */
+/** Selects the endpoints to remove: by name, by URL, or by both if both are given. */
 export interface EndpointSelector {
   url?: string;
   name?: string;
@@ -34,8 +34,9 @@ export interface UrlGroupLimits {
 }
 
 /**
- * `endpoints` after adding `added` one by one. An endpoint with the same name gets the new URL. Otherwise, one with the same URL
- * gets the new name, if there is one. Otherwise the endpoint is new.
+ * `endpoints` after adding the endpoints of `added` one by one. An endpoint with the same name gets the new URL.
+ * Otherwise, an endpoint with the same URL gets the new name, if there is a new name. Otherwise the added endpoint is
+ * new.
  */
 export function withEndpoints(endpoints: readonly Endpoint[], added: readonly Endpoint[]): Endpoint[] {
   const result = endpoints.map((endpoint) => ({ ...endpoint }));

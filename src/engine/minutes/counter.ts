@@ -9,17 +9,17 @@ import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
 import { addToHistogram, type Count, emptyMinute, type Minute, minuteOf } from './counts.ts';
 
-/** The time from the first count until it is saved, and the most that a crash can lose. */
+/** The time from the first count until the counts are saved, and the most that a crash can lose. */
 const SAVE_AFTER_MS = 10_000;
 
-/** Minutes of a project that are kept while the store fails; the oldest above this limit are forgotten (P10). */
+/** Minutes of a project that are kept while the store fails; older minutes are forgotten (P10). */
 const UNSAVED_MAX = 60;
 
 export class MinuteCounter {
   readonly #store: Pick<Store['minutes'], 'addMinutes'>;
   readonly #log: EventLog;
   readonly #unsaved = new Map<ProjectId, Minute[]>();
-  /** Set while there is something to save, unless it is being saved. */
+  /** Set while there are counts to save, unless they are being saved. */
   readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
   #stopped = false;
@@ -38,7 +38,7 @@ export class MinuteCounter {
     }
   }
 
-  /** An attempt ended at `endedAtMs`, and was saved. */
+  /** Counts an attempt that ended at `endedAtMs` and was saved. */
   attempted({ message, retried, durationMs = 0 }: Claimed, endedAtMs: Millis): void {
     const minute = this.#minuteAt(message.projectId, endedAtMs);
     addToHistogram(minute.latency, durationMs);

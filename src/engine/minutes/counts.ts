@@ -25,7 +25,7 @@ export type Count =
 export function countsOfNew({ run, entry }: NewMessage): Count[] {
   const counts: Count[] = ['accepted'];
   if (entry?.kind === 'step' || entry?.kind === 'fromCallback') counts.push('steps');
-  if (run && !run.isBySdk) counts.push('runsStarted'); // otherwise its trigger has started it
+  if (run && !run.isBySdk) counts.push('runsStarted'); // otherwise the run was counted when its trigger started it
   return counts;
 }
 
@@ -43,7 +43,7 @@ export function countsOf({ next, events, deadLetter, ending }: Change): Count[] 
 
 export const MINUTE_MS = 60_000;
 
-/** Upper bounds of the buckets of a histogram, each included; one more bucket counts all larger values. */
+/** Upper bounds (inclusive) of the buckets of a histogram; one more bucket counts all larger values. */
 export const BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 60_000] as const;
 
 const BUCKETS = BOUNDS_MS.length + 1;
@@ -60,7 +60,7 @@ export const COUNTS_OF_MINUTES = [
   'runsCanceled',
 ] as const satisfies Count[];
 
-/** Each event is counted when it was saved, in the minute of its log entry. */
+/** The counts of one minute. Each event is counted when it was saved, in the minute of its log entry. */
 export interface Minute extends Record<(typeof COUNTS_OF_MINUTES)[number], number> {
   /** The start of the minute. */
   atMs: Millis;

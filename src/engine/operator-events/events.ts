@@ -22,7 +22,7 @@ import { eventBody, type PublishedTally } from './text.ts';
 const COUNT_AFTER_MS = 1_000;
 /** Facts counted in one transaction. */
 const FACTS_MAX = 200;
-/** With the default backoff, these take more than a day. */
+/** The retries of an event. With the default backoff, they take more than a day. */
 const RETRIES = 5;
 const TIMEOUT_MS = 30_000;
 
@@ -61,9 +61,9 @@ export class OperatorEvents {
   }
 
   /**
-   * The kind of event that reports a change, from the counts that minutes and metrics use; `undefined`: it is not reported.
-   * Changes of operator events themselves are never reported. The other kinds (a late schedule, an origin, a worker, the store)
-   * are not about messages, so they have no counts.
+   * The kind of operator event that reports a change, from the counts that minutes and metrics use. Returns undefined if
+   * the change is not reported, such as a change of an operator event itself. The other kinds (a late schedule, an
+   * origin, a worker, the store) are not about messages, so they have no counts.
    */
   kindOf({ settings }: Message, change: Change): OperatorEventKind | undefined {
     const counts = settings.isOperatorEvent ? [] : countsOf(change);
@@ -72,7 +72,7 @@ export class OperatorEvents {
     return this.isPublished(kind) ? kind : undefined;
   }
 
-  /** The fact that a schedule was triggered late by `lagMs`, or that its trigger failed; `undefined`: this is not reported. */
+  /** The fact that a schedule was triggered `lagMs` late, or that its trigger failed; undefined for other triggers. */
   factOf(
     { projectId, id }: Pick<Schedule, 'projectId' | 'id'>,
     { key, lagMs, hasFailed }: { key: MessageKey; lagMs: Millis; hasFailed: boolean },
@@ -86,7 +86,10 @@ export class OperatorEvents {
     this.#loop.noteNext(this.#context.clock.nowMs() + COUNT_AFTER_MS);
   }
 
-  /** Attempts to `origin` end without a response. Not reported for the operator's own endpoint, which would not get it. */
+  /**
+   * Notes that attempts to `origin` end without a response. Not reported for the operator's own endpoint, which is the
+   * origin that would get the report.
+   */
   noteHeldBack(origin: string): void {
     if (origin !== this.#origin) void this.note('origin_held', origin);
   }
@@ -149,7 +152,8 @@ export class OperatorEvents {
     const quietUntilMs = nowMs + options.quietMs;
     const cell = options.cell?.();
     if (cell) {
-      // Two transactions: after a crash in between, the event is published again, as the same message if the count is the same.
+      // Saved in two transactions: after a crash between them, the event is published again, as the same message if the
+      // count is the same.
       await cell.saveElsewhere(message, hashOf(tally, cell.name));
       await store.operatorEvents.noteReported({ tally, quietUntilMs });
       return;
@@ -168,7 +172,7 @@ export class OperatorEvents {
   }
 }
 
-/** The deduplication hash of a tally. Those of publishes have another form. */
+/** The deduplication hash of a tally. The hashes of publishes have another form. */
 function hashOf({ kind, projectId, count, firstAtMs, quietUntilMs }: Tally, cell: string): string {
   return ['operator event', cell, kind, projectId, count, firstAtMs, quietUntilMs].join(' ');
 }

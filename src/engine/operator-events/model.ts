@@ -35,7 +35,7 @@ export interface Tally {
 
 /** The rules for when an event is published. */
 export interface OperatorEventRules {
-  /** The minimum count of an event, by kind. A kind without one is never published. */
+  /** The minimum count of an event, by kind. A kind without a minimum count is never published. */
   thresholds: Partial<Record<OperatorEventKind, number>>;
   /** Minimum time between two events of a kind and project; also how long a count below the threshold is kept. */
   quietMs: Millis;
@@ -50,9 +50,9 @@ export interface OperatorEventsOptions extends OperatorEventRules {
   /** The worker's cell; returns undefined while there is only one cell. */
   cell?: () => { name: string; saveElsewhere: SaveElsewhere } | undefined;
   storage: {
-    /** A larger database causes an event; 0: never. */
+    /** A database of more bytes causes an event; 0: never. */
     bytesMax: number;
-    /** Less free space causes an event. */
+    /** Less free space than this causes an event. */
     freeBytesMin: number;
     /** Free space on the database's disk; absent: the database is on another machine. */
     readFreeBytes?: () => Promise<number>;

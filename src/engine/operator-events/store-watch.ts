@@ -1,6 +1,6 @@
 /**
- * Checks periodically whether the store is filling up or full. A full store cannot save a message, so the operator is notified
- * of it by a request that is not stored.
+ * Checks periodically whether the store is filling up or full. A full store cannot save a message, so the operator is
+ * notified by a request that is not stored.
  */
 
 import { isSuccess } from '../../protocol/responses.ts';
@@ -46,7 +46,7 @@ export class StoreWatch {
     if (events.isPublished('store_filling') || events.isPublished('store_full')) this.#alarm.setIn(0);
   }
 
-  /** Notes a failed command. If the store is full, it is checked now. */
+  /** Notes a failed command. If the store was full, checks the store now. */
   noteFailure(error: unknown): void {
     if (error instanceof StoreFull && this.#alarm.isSet) this.#alarm.setIn(0);
   }
@@ -92,7 +92,7 @@ export class StoreWatch {
     this.#wasFilling = isFilling;
   }
 
-  /** `undefined`: the free space could not be read. A failed check is only logged. */
+  /** Returns the free space, or undefined if it could not be read. A failed check is only logged. */
   async #freeBytes(): Promise<number | undefined> {
     const { log } = this.#context;
     try {
@@ -110,7 +110,7 @@ export class StoreWatch {
     if (!events.isPublished('store_full') || this.#isReportingFull || atMs < this.#quietUntilMs) return;
     this.#isReportingFull = true;
     const tally = { kind: 'store_full', projectId: NO_PROJECT, count: 1, firstAtMs: atMs, lastAtMs: atMs } as const;
-    const message = events.messageOf({ ...tally, example: reason }, 0); // keys come from the store too
+    const message = events.messageOf({ ...tally, example: reason }, 0); // the full store assigns no keys
     let isDelivered = false;
     for (const pauseMs of PAUSES_MS) isDelivered ||= await this.#isDelivered(message, pauseMs);
     if (!isDelivered && !this.#abort.signal.aborted) log.error('operator_not_told', { kind: tally.kind });

@@ -3,12 +3,12 @@ import type { Millis } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from './model.ts';
 
-/** Each worker detects these by itself. In a quiet time they are published once, even if another worker detects them too. */
+/** The kinds that each worker detects by itself: in a quiet time, only one detection is published. */
 const DETECTED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
 
 /**
- * `facts`: of one kind and project, at least one. The first facts are published immediately; those within the quiet time are
- * counted, and published at its end. A count that stays below the threshold for a quiet time is discarded.
+ * `facts`: at least one fact, all of one kind and project. The first facts are published immediately; facts within the
+ * quiet time are counted, and published at its end. A count that stays below the threshold for a quiet time is discarded.
  */
 export function addFacts(
   before: Tally | undefined,

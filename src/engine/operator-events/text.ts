@@ -16,8 +16,8 @@ const SENTENCES: Readonly<Record<OperatorEventKind, (count: number) => string>> 
 export type PublishedTally = Pick<Tally, 'kind' | 'count' | 'firstAtMs' | 'lastAtMs' | 'example'>;
 
 /**
- * The body of the message. `project`: the name of the project; `undefined`: the event concerns the whole server. `cell`: the name
- * of the cell, if there are several. Times are Unix times in ms.
+ * The body of the message. `project`: the name of the project; undefined if the event concerns the whole server. `cell`:
+ * the name of the cell, if there are several. Times are Unix times in ms.
  */
 export function eventBody(tally: PublishedTally, project: string | undefined, cell?: string): Uint8Array {
   const { kind, count, firstAtMs: firstAt, lastAtMs: lastAt, example } = tally;

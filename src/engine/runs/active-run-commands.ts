@@ -24,7 +24,7 @@ export interface RunSelector {
 
 /** The properties of an active run that the API needs. */
 export interface ActiveRun {
-  /** Whether its bodies are redacted. */
+  /** Whether the bodies of the run are redacted. */
   hidesBodies: boolean;
 }
 
@@ -38,7 +38,7 @@ export async function findActiveRun(
   return run && { hidesBodies: run.config.redact?.body ?? false };
 }
 
-/** The whole journal, as in deliveries; `undefined` when no run with this id (and `runKey`, if given) is active. */
+/** The whole journal, as in deliveries. Returns undefined if no run with this id (and `runKey`, if given) is active. */
 export async function readJournal(
   { store, active }: EngineContext,
   projectId: ProjectId,
@@ -61,7 +61,7 @@ export async function completeRun(
   await endRun(context, projectId, runId, { createdAtMs }, end);
 }
 
-/** False when no such run is active. */
+/** Cancels the run. Returns false if no such run is active. */
 export function cancelRun(
   context: EngineContext,
   projectId: ProjectId,

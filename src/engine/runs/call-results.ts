@@ -12,14 +12,15 @@ import type { Claimed, FollowUp, Millis } from '../model.ts';
 const TIMEOUT_STATUS = 504;
 const STATUS_WITHOUT_RESPONSE = 502;
 
-/** The message with the result of a call that has ended; none when its run wants no result. */
+/** The message with the result of a call that has ended. Empty if the run wants no result. */
 export function callResultsOf({ message, retried }: Claimed, ended: CountedOutcome, atMs: Millis): FollowUp[] {
   const { settings } = message;
   const { run, callback } = settings;
   if (!run || !callback) return [];
   const report = reportOf({ message, retried }, ended);
   const hasSucceeded = ended.kind === 'responded' && isSuccess(ended.status);
-  // After a failure with retries left, a library would wait for another result. This one is final, so it shows no retries left.
+  // After a failure with retries left, a library would wait for another result. This result is final, so it shows no
+  // retries left.
   const body = encodeCallbackPayload(
     {
       ...report,

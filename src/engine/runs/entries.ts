@@ -33,7 +33,7 @@ export function draftOfFollowUp(
   return entry ? { ...draft, entry: entryOf(message, entry, lazyAboveBytes) } : draft;
 }
 
-/** The record of a wait or an invocation in the journal of `run`. It is never sent. `body` of `parts`: the step that waits. */
+/** The record of a wait or an invocation in the journal of `run`, never sent. `body` of `parts` is the waiting step. */
 export function recordOf(
   run: Run,
   entry: Pick<NewEntry, 'kind' | 'entryKey'>,
@@ -57,8 +57,8 @@ export function recordOf(
 }
 
 /**
- * The message with the result of a wait or an invocation. `result`: its settings, fixed when `record` was made. `body`: the step
- * with the result in it.
+ * The message with the result of a wait or an invocation. `result`: the settings of the message, fixed when `record` was
+ * made. `body`: the step with its result.
  */
 export function resultOf(record: Message, result: ResultMessage, body: Uint8Array, atMs: Millis): FollowUp {
   const { run } = record.settings;

@@ -1,7 +1,7 @@
 /**
- * Makes the bodies of step deliveries: the journal up to the step (contract W 8.1). The worker that delivers an entry has nearly
- * always just saved it, and has delivered the previous one. So it caches recent journals, encoded, up to a total size, and reads
- * only missing entries from the store.
+ * Makes the bodies of step deliveries: the journal up to the step (contract W 8.1). The worker that delivers an entry has
+ * nearly always just saved this entry, and has delivered the previous entry. So the worker caches recent journals,
+ * encoded, up to a total size, and reads only missing entries from the store.
  */
 import type { Store } from '../../store/store.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
@@ -20,7 +20,7 @@ const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
   position: number;
-  /** A copy: a small `Buffer` is a view of a larger one, and would keep that in memory. */
+  /** A copy: a small `Buffer` is a view of a larger one, and would keep the larger one in memory. */
   encoded: Uint8Array;
 }
 
@@ -72,7 +72,7 @@ export class JournalBodies {
     return bodyUpTo(cached, journal.position);
   }
 
-  /** As `bodyOf`, without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
+  /** Like `bodyOf`, but without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
   async entriesOf({ message, journal }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
     const { run } = message.settings;
     if (!run || !journal || journal.bytes === 0) return undefined;

@@ -6,7 +6,7 @@ import type { ProjectId } from '../model.ts';
 /** Messages made due concurrently, each in a small transaction. */
 const BATCH = 100;
 
-/** Resumes the run if it is parked. Returns whether it was; `undefined`: no such run is active. */
+/** Resumes the run if it is parked. Returns whether it was parked, or undefined if no such run is active. */
 export async function resumeParkedRun(
   context: EngineContext,
   projectId: ProjectId,
@@ -16,7 +16,7 @@ export async function resumeParkedRun(
   return run && (await resumeParkedRuns(context, projectId, run.key)) > 0;
 }
 
-/** Resumes all parked runs of the project, or only the one with `runKey`. Returns how many. */
+/** Resumes all parked runs of the project, or only the run with `runKey`. Returns the number of resumed runs. */
 export async function resumeParkedRuns(
   { store, clock }: EngineContext,
   projectId: ProjectId,

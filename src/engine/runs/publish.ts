@@ -145,7 +145,7 @@ async function draftOfRun(
   return draftOfStart(command, request, parent, keys, context);
 }
 
-/** The active run with this id. Throws `ApiError` 400 when there is none, or one that was created at another time. */
+/** The active run with this id. Throws `ApiError` 400 if there is none, or if it was created at another time. */
 async function runOf(
   active: ActiveRuns,
   projectId: ProjectId,
@@ -203,7 +203,7 @@ function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, a
   bodies.note(entry.runKey, { position, messageId: message.id, callType: runSettings.callType, body: message.body });
 }
 
-/** Whether the message is delayed: it is not cached, because it would evict entries that are needed sooner. */
+/** Whether the message is delayed: then nothing is cached, because this would evict entries that are needed sooner. */
 function isDelayed({ notBeforeMs, createdAtMs }: Message): boolean {
   return notBeforeMs > createdAtMs;
 }

@@ -7,8 +7,8 @@ import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model
 /** The result of ending a run. */
 export type RunEndResult =
   /**
-   * `follows`: how each follow-up message was saved, in order. `isMoreLeft`: messages remain that one transaction did not
-   * cancel: call `cancelRemaining`.
+   * `follows`: how each follow-up message was saved, in order. `isMoreLeft`: one transaction did not cancel all messages;
+   * `cancelRemaining` cancels the others.
    */
   | { kind: 'ended'; follows: Saved[]; isMoreLeft?: true }
   /** The run has changed since the ending was made: read it again. */

@@ -9,18 +9,18 @@ import { retryWhileStale, STALE } from '../loops/retry-while-stale.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
 
-/** A schedule to be created, or to replace the one with its id. */
+/** A schedule that is created, or that replaces the schedule with the same id. */
 export interface ScheduleCommand {
   destination: Destination;
   body: Uint8Array;
   callerIp?: string;
   /** `cron` is valid; `scheduleId` is minted when it is absent. */
   options: PublishOptions & { cron: string };
-  /** The headers that are merged with those of the URL group at each trigger; only with a URL group. */
+  /** The headers that are merged with the group's headers at each trigger; only with a URL group. */
   kept?: SavedHeaders;
 }
 
-/** Replaces a schedule with the same id, except its pause and the state of its earlier triggers. */
+/** Creates a schedule, or replaces the one with its id except the pause and the state of its earlier triggers. */
 export async function createSchedule(
   context: EngineContext,
   projectId: ProjectId,
@@ -86,7 +86,7 @@ function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand,
   return plan;
 }
 
-/** The state of a new or overwritten schedule. The latter keeps its pause and the state of its earlier triggers. */
+/** The state of a new or overwritten schedule, which keeps its pause and the state of its earlier triggers. */
 function stateAfter(previous: ScheduleState | undefined, cron: string, version: number, nowMs: Millis): ScheduleState {
   const nextAtMs = firstTimeOf(cron, previous?.passedUntilMs, nowMs);
   return { isPaused: false, ...previous, version, nextAtMs };

@@ -1,7 +1,7 @@
 /**
- * Triggers schedules when they are due. One transaction saves the messages and sets the schedule to its next time, only if the
- * schedule has not changed since it was read. So the messages of each time are made once, despite crashes and with any number of
- * workers.
+ * Triggers schedules when they are due. One transaction saves the messages and sets the schedule to its next time, only
+ * if the schedule has not changed since it was read. So the messages of each trigger are made once, despite crashes and
+ * with any number of workers.
  */
 
 import { ApiError } from '../../protocol/errors.ts';
@@ -73,7 +73,7 @@ class Triggers {
     return 'more';
   }
 
-  /** Resets schedules that were triggered while the clock was far ahead: they would wait until it shows that time again. */
+  /** Resets schedules that were triggered while the clock was far ahead: they would wait until that wrong time. */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#context;
     this.mayHaveStranded = false;
@@ -95,7 +95,7 @@ class Triggers {
     }
   }
 
-  /** The current URL groups that the schedules name, without missing ones. */
+  /** The current URL groups that the schedules name. Missing groups are left out. */
   async #groupsOf(due: readonly DueSchedule[]): Promise<Map<string, UrlGroup>> {
     const groups = new Map<string, UrlGroup>();
     for (const { schedule } of due) {
@@ -196,7 +196,7 @@ function changesOf(
   });
 }
 
-/** How the messages of each step were saved; `undefined` for those of a schedule that had changed since it was read. */
+/** How each message of `decisions` was saved; undefined if the schedule of the message had changed since it was read. */
 function savedMessagesOf(
   results: readonly (Saved[] | 'stale')[],
   decisions: readonly ScheduleDecision[],

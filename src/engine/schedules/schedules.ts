@@ -1,4 +1,4 @@
-/** The state of schedules, and the decision when and what they publish (contract M 15). Pure; `loop.ts` carries it out. */
+/** The state of schedules, and the decision when and what they publish (contract M 15). Pure; `loop.ts` applies it. */
 
 import { ApiError } from '../../protocol/errors.ts';
 import type {
@@ -27,7 +27,7 @@ export interface Schedule {
   state: ScheduleState;
 }
 
-/** The settings of a schedule by its owner. Overwriting replaces all of them. */
+/** The settings that the owner chose for a schedule. Overwriting the schedule replaces all settings. */
 export interface SchedulePlan {
   cron: string;
   destination: Destination;
@@ -52,7 +52,7 @@ export interface ScheduleState {
   /** Unique among all versions of all schedules. */
   version: number;
   isPaused: boolean;
-  /** When the next trigger is due, unless the schedule is paused. A pause does not change it. */
+  /** When the next trigger is due, unless the schedule is paused. A pause does not change this time. */
   nextAtMs: Millis;
   /** Times up to this one are never triggered again. Absent: there was no trigger yet. */
   passedUntilMs?: Millis;
@@ -84,9 +84,9 @@ export interface TriggeredMessage {
 export const LATE_MS = 60_000;
 
 /**
- * When a clock was set back by no more than this, a schedule waits until the times that were already triggered have passed. A
- * wrong time zone makes no larger difference. With a larger one the clock was wrong before, and the schedule must not wait until
- * that wrong time.
+ * When a clock was set back by no more than this, a schedule waits until the times that were already triggered have
+ * passed. A wrong time zone makes no larger difference. A larger difference means that the clock was wrong before, and
+ * the schedule must not wait until that wrong time.
  */
 export const SET_BACK_MS_MAX = 24 * 3_600_000;
 
@@ -108,15 +108,15 @@ export interface Trigger {
   passedUntilMs: Millis;
 }
 
-/** For a schedule whose cron expression has become invalid, because its time zone no longer exists. */
+/** The decision for a schedule whose cron expression has become invalid, because its time zone no longer exists. */
 export function noFurtherTrigger(nowMs: Millis): Trigger {
   return { times: 0, nextAtMs: NEVER_MS, passedUntilMs: nowMs };
 }
 
 /**
- * Decides how often a schedule that is due at `nowMs` is triggered. `isBusy`: a message of its previous trigger is unfinished.
- * There are at most `timesMax` (at least 1) triggers now; for the others the schedule stays due. Throws `ApiError` when the cron
- * expression is invalid.
+ * Decides how often a schedule that is due at `nowMs` is triggered. `isBusy`: a message of its previous trigger is
+ * unfinished. At most `timesMax` (at least 1) triggers happen now; if more are due, the schedule stays due. Throws
+ * `ApiError` if the cron expression is invalid.
  */
 export function triggerOf(
   { plan, state }: Pick<Schedule, 'plan' | 'state'>,

@@ -44,10 +44,10 @@ export class DatabaseClock implements Clock {
   }
 
   /**
-   * The database's clock showed `wallMs` at some moment between `requestedAtMs` and now, both as `elapsedMs` counts. An
-   * offset that fits this is kept: a slow response is imprecise, and must not move the worker's time back and forth. The first
-   * offset is the lowest possible: one that is too high would later look like a clock that was set back. `leadMs`: how far other
-   * workers are ahead of the database's clock.
+   * Notes that the database's clock showed `wallMs` at some moment between `requestedAtMs` and now, both in elapsed time.
+   * An offset that fits this measurement is kept: a slow response is imprecise, and must not move the worker's time back
+   * and forth. The first offset is the lowest possible one: a higher offset could later look like a clock that was set
+   * back. `leadMs`: how far other workers are ahead of the database's clock.
    */
   correct(wallMs: Millis, requestedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;

@@ -11,7 +11,7 @@ export interface Fence {
   mayStart(projectId: ProjectId, requestedAtMs: Millis): boolean;
 }
 
-/** The fence of a store's only worker, which no other can expire. */
+/** The fence of a store's only worker, which no other worker can expire. */
 export const ALWAYS_OPEN: Fence = { isClosed: false, mayStart: () => true };
 
 /** Fraction of the timeout after which a worker without a successful heartbeat closes its fence and interrupts its attempts. */
@@ -23,8 +23,9 @@ export function fenceLimitMs(timeoutMs: Millis): Millis {
 }
 
 /**
- * Closed until the first heartbeat, and whenever the last successful heartbeat started too long ago. The time is compared at
- * each use, not by a timer alone: a process that was suspended must not start an attempt before this check.
+ * Closed until the first heartbeat, and whenever the last successful heartbeat started too long ago. The time is compared
+ * at each use of the fence, not only by a timer, because a process that was suspended must not start an attempt before
+ * the timer fires.
  */
 export class HeartbeatFence implements Fence {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
@@ -43,12 +44,14 @@ export class HeartbeatFence implements Fence {
     return this.leftMs < 0;
   }
 
-  /** Time until it closes by itself. */
+  /** The time until the fence closes by itself. */
   get leftMs(): Millis {
     return this.#startedAtMs + this.#limitMs - this.#clock.elapsedMs;
   }
 
-  /** Notes a successful heartbeat that started at `startedAtMs`, in elapsed time: the database recorded it then or later. */
+  /**
+   * Notes a successful heartbeat that started at `startedAtMs` (elapsed time); the database recorded it then or later.
+   */
   noteHeartbeat(startedAtMs: Millis): void {
     this.#startedAtMs = Math.max(this.#startedAtMs, startedAtMs);
   }

@@ -24,7 +24,7 @@ const FIRST_HEARTBEAT_MS_MAX = 500;
 const FIRST_HEARTBEATS_MAX = 3;
 /** The version that a worker reports when it uses no accounts of this store. */
 const NO_ACCOUNTS = 0;
-/** How long a stopping worker waits until the store has recorded its end. Without that, the others expire it. */
+/** How long a stopping worker waits until the store has recorded its end. Otherwise other workers expire it. */
 const LEAVE_WAIT_MS = 1_000;
 
 type HeartbeatContext = RescueContext &
@@ -74,7 +74,7 @@ export class Heartbeat {
     this.#fenceAlarm = new Alarm(clock, () => this.#checkFence());
   }
 
-  /** Workers that claim messages, including this one, by the latest heartbeat. */
+  /** Workers that claim messages, including this one, according to the latest heartbeat. */
   get workersAlive(): number {
     return this.#others.length + 1;
   }
@@ -122,24 +122,27 @@ export class Heartbeat {
     this.#alarm.setIn(this.#pauseMs());
   }
 
-  /** It is unknown whether a commit succeeded: the next checks find the claims that it left. */
+  /** Notes that a commit may have succeeded: the next checks find the claims that this commit left. */
   noteCommitUnknown(): void {
     this.#rescue.noteCommitUnknown();
   }
 
-  /** Some backlogs have not been read yet: all are read after the next heartbeat. */
+  /** Notes that some backlogs have not been read yet: all backlogs are read after the next heartbeat. */
   noteUnreadBacklogs(): void {
     this.#rescue.noteLostBacklogs();
   }
 
-  /** Another worker has changed accounts: this worker reads them after its next heartbeat, and reports it with the one after. */
+  /**
+   * Notes that another worker has changed accounts. This worker reads the accounts after its next heartbeat, and reports
+   * the new version with the heartbeat that follows.
+   */
   noteAccounts(): void {
     if (this.#listeners) this.#sendSoon();
   }
 
   /**
-   * This worker has stopped claiming. Its next heartbeat reports that, and the other workers then read the backlogs that it has
-   * served.
+   * Notes that this worker has stopped claiming. The next heartbeat reports this, and the other workers then read the
+   * backlogs that this worker has served.
    */
   noteDraining(): void {
     this.#isLeaving = true;
@@ -201,7 +204,7 @@ export class Heartbeat {
     }
   }
 
-  /** Random, so that workers that were started together do not send their heartbeats together. */
+  /** The pause is random, so that workers that were started together do not send their heartbeats together. */
   #pauseMs(): Millis {
     const [byte = 0] = this.#context.randomness.bytes(1);
     return (this.#recovery.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);

@@ -35,15 +35,15 @@ export class Numbers {
   }
 
   /**
-   * A number that is larger than all that any worker has taken so far, where the order of arrival across workers matters. With
-   * several workers it costs a round trip to the store. Throws `StoreUnavailable`.
+   * A number that is larger than all numbers that any worker has taken so far. It is needed where the order of arrival
+   * across workers matters. With several workers it costs a round trip to the store. Throws `StoreUnavailable`.
    */
   takeLatest(): number | Promise<number> {
     return this.#isShared ? this.#reserve(1) : this.take(1);
   }
 
   async #takeFromNextBlock(count: number): Promise<number> {
-    // Several callers may wait for the same block: a caller that finds too few numbers left fetches another.
+    // Several callers may wait for the same block: a caller that finds too few numbers left fetches another block.
     while (this.#next + count > this.#end) {
       const start = await this.#prefetch();
       if (start < this.#end) continue; // another caller has opened it already

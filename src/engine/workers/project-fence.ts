@@ -1,9 +1,10 @@
 /**
- * Decides whether this worker may still own messages of a project that can move between stores. The claims of its attempts move
- * with the project, and the new store counts the worker as alive for one heartbeat timeout (src/cells/move/announce-workers.ts). If it
- * sends no heartbeat there in that time, other workers release its claims, although its fence in the former store is open. So
- * each heartbeat asks for the projects with attempts in flight. The attempts of a project that no heartbeat has found for as
- * long as a fence stays open are interrupted.
+ * Decides whether this worker may still own messages of a project that can move between stores. The claims of its
+ * attempts move with the project, and the new store counts the worker as alive for one heartbeat timeout
+ * (src/cells/move/announce-workers.ts). If the worker sends no heartbeat to the new store in that time, other workers
+ * release these claims, although the worker's fence in the former store is open. So each heartbeat asks for the projects
+ * with attempts in flight. If no heartbeat has found a project for as long as a fence stays open, the attempts of the
+ * project are interrupted.
  */
 import { Alarm } from '../loops/alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -21,11 +22,11 @@ export interface ProjectAttempts {
 interface KnownProject {
   /** When the latest request that found the project in a store of this worker began, in elapsed time. */
   requestedAtMs: Millis;
-  /** That store, identified by its fence; undefined: the project has left it since. */
+  /** The store that had the project, identified by its fence; undefined if the project has left that store since. */
   store: object | undefined;
 }
 
-/** The projects that a heartbeat asked for, and those that the store has. */
+/** The projects for which a heartbeat asked, and the ones among them that are in the store. */
 export interface HeartbeatProjects {
   requested: readonly ProjectId[];
   /** The projects of `requested` that are in the store. */
@@ -35,7 +36,7 @@ export interface HeartbeatProjects {
   wasKnown: boolean;
 }
 
-/** A worker has one for all its engines. */
+/** The fence of the projects of a worker. All engines of the worker share it. */
 export class ProjectFence {
   readonly #clock: Clock;
   readonly #log: EventLog;
@@ -47,7 +48,7 @@ export class ProjectFence {
   /** The `requestedAtMs` for which the alarm is set. */
   #alarmFor: Millis = 0;
 
-  /** `limitMs`: as for the fences of the stores. `nameOf`: returns the name of a project, for the log. */
+  /** `limitMs`: the same limit as for the fences of stores. `nameOf`: returns the name of a project, for the log. */
   constructor(clock: Clock, log: EventLog, limitMs: Millis, nameOf: (projectId: ProjectId) => string) {
     this.#clock = clock;
     this.#log = log;
@@ -72,7 +73,7 @@ export class ProjectFence {
     return true;
   }
 
-  /** The projects for which a heartbeat in the store asks: those last found there, and those that have left another store. */
+  /** The projects for which a heartbeat in the store asks: those last found there, and those gone from another store. */
   projectsToRequest(store: object): ProjectId[] {
     return [...this.#projects].flatMap(([projectId, { store: latest }]) =>
       latest === undefined || latest === store ? [projectId] : [],
@@ -95,7 +96,10 @@ export class ProjectFence {
     this.noteLeft(leftProjects);
   }
 
-  /** Projects have left their store: all engines send a heartbeat now, to find them before their attempts are interrupted. */
+  /**
+   * Notes that projects have left their store: all engines send a heartbeat now, to find the projects in another store
+   * before the attempts of the projects are interrupted.
+   */
   noteLeft(projects: Iterable<ProjectId>): void {
     let hasLeft = false;
     for (const projectId of projects) {

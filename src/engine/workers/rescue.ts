@@ -1,6 +1,6 @@
 /**
- * Recovers the work of lost workers and of lost responses of the store: expires late workers, releases claims that no worker has,
- * and finds backlogs that perhaps no worker serves. Heartbeats report which of these exist.
+ * Recovers the work of lost workers and of lost responses of the store: expires late workers, releases claims that no
+ * worker has, and finds backlogs that perhaps no worker serves. Heartbeats report whether there is such work.
  */
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps, Recovery } from '../deps.ts';
@@ -63,20 +63,20 @@ export class Rescue {
     this.#stopped = true;
   }
 
-  /** It is unknown whether a commit succeeded: the next checks find the claims that it left. */
+  /** Notes that a commit may have succeeded: the next checks find the claims that this commit left. */
   noteCommitUnknown(): void {
     this.#isCommitUnknown = true;
     this.noteLostBacklogs();
   }
 
-  /** Perhaps no worker knows some of the backlogs: all are read after the next heartbeat. */
+  /** Notes that perhaps no worker knows some of the backlogs: all backlogs are read after the next heartbeat. */
   noteLostBacklogs(): void {
     this.#hasLostBacklogs = true;
   }
 
   /**
-   * Does the work that a heartbeat asks for. Left-over claims come last: those of a project that is moving cannot be released
-   * before it has moved. Throws `StoreUnavailable`.
+   * Does the work that a heartbeat asks for. Left-over claims come last, because the claims of a project that is moving
+   * cannot be released before the project has moved. Throws `StoreUnavailable`.
    */
   async recover(response: Pick<HeartbeatResponse, 'hasLate' | 'hasBacklogs' | 'hasClaims'>): Promise<void> {
     this.#heartbeats += 1;
@@ -103,7 +103,7 @@ export class Rescue {
     if (expired.length > 0) this.#listeners?.noteExpiredWorker();
   }
 
-  /** Many claims may be left when a worker is lost. One may appear later, if it was being saved at that moment. */
+  /** Releases the claims of lost workers. There may be many; a claim that was being saved may appear later. */
   async #releaseOrphans(): Promise<void> {
     const { store } = this.#context;
     for (let count = CLAIM_BATCH; count === CLAIM_BATCH; ) {
@@ -114,8 +114,9 @@ export class Rescue {
   }
 
   /**
-   * Releases left-over claims: those of lost workers, and those in this worker's name that it does not know, because the
-   * response was lost. The latter must be unknown at two checks: at one check, the attempt may just have ended.
+   * Releases left-over claims: claims of lost workers, and claims in this worker's name that it does not know, because
+   * the response was lost. A claim in this worker's name must be unknown at two checks: at one check, the attempt may
+   * just have ended.
    */
   async #releaseLeftOver(): Promise<void> {
     const { store, worker } = this.#context;
@@ -140,9 +141,9 @@ export class Rescue {
   }
 
   /**
-   * Reads the backlogs that other workers fill. Those workers serve them too, but only while they have free slots, and slow
-   * endpoints can keep them full. This worker is not notified of these backlogs in any other way. The messages of a backlog may
-   * wait one heartbeat for it; then all workers serve the backlog until it is empty.
+   * Reads the backlogs that other workers fill. Those workers serve these backlogs, too, but only while they have free
+   * slots, and slow endpoints can occupy all their slots. This worker is not notified of these backlogs in any other way.
+   * So the messages of a backlog may wait for one heartbeat; then all workers serve the backlog until it is empty.
    */
   async #readBacklogPage(): Promise<void> {
     const page = { after: this.#lastBacklog, limit: BACKLOG_PAGE };

@@ -6,11 +6,11 @@
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
 
-/** A smaller change of the wall clock is a normal correction, which the engine follows in both directions. */
+/** A change of the wall clock by less than this is a normal correction, which the engine follows in both directions. */
 const JUMP_MS = 2_000;
 /**
- * A wall clock that is set back by more was wrong before, so the engine follows it. Otherwise all dates would be wrong, and
- * messages that still wait when the process ends would wait until the wrong time.
+ * A wall clock that is set back by more than this was wrong before, so the engine follows it. Otherwise all dates would
+ * be wrong, and messages that still wait when the process ends would wait until the wrong time.
  */
 export const LEAD_MS_MAX = 24 * 3_600_000;
 
@@ -39,7 +39,7 @@ export class ClockLead {
     for (const listener of this.#listeners) listener(wholeMs);
   }
 
-  /** Other workers on the same wall clock are ahead of it by `leadMs`. */
+  /** Notes that other workers on the same wall clock are ahead of it by `leadMs`. */
   noteOthers(leadMs: Millis): void {
     if (leadMs - this.#ms >= JUMP_MS) this.#ms = limitLead(leadMs);
   }

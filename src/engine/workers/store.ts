@@ -5,9 +5,9 @@ import type { Millis, ProjectId, WorkerId } from '../model.ts';
 export interface HeartbeatResponse {
   /** The time of the database's clock. */
   wallMs: Millis;
-  /** How far the workers' time is ahead of the database's clock, if that was set back. */
+  /** How far the workers' time is ahead of the database's clock, if this clock was set back. */
   leadMs: Millis;
-  /** False for the first heartbeat, and if the worker was expired after the previous one. Then other workers may have its claims. */
+  /** False if the worker is new or has expired since the previous heartbeat: then other workers may have its claims. */
   wasKnown: boolean;
   /** Whether other workers have missed their heartbeats or have left, and must be expired. */
   hasLate: boolean;
@@ -15,7 +15,7 @@ export interface HeartbeatResponse {
   here: readonly ProjectId[];
   /** The other workers that claim messages. A worker that is missing here no longer serves backlogs. */
   others: WorkerId[];
-  /** The next due times of messages, schedules and waiters; `undefined`: there are none. */
+  /** The next due times of messages, schedules and waiters; undefined if there are none. */
   nextDueAtMs: Millis | undefined;
   nextScheduleAtMs: Millis | undefined;
   nextWaiterAtMs: Millis | undefined;
@@ -23,7 +23,7 @@ export interface HeartbeatResponse {
   hasBacklogs: boolean;
   /** Whether any message is claimed. */
   hasClaims: boolean;
-  /** Whether an ended run still has messages. It may have come with a project from another cell. */
+  /** Whether an ended run still has messages. The run may have come with a project from another cell. */
   hasEndedRun: boolean;
   /** Changes whenever projects, tokens or signing keys change. */
   accountsVersion: number;

@@ -77,8 +77,8 @@ export interface RunRetry<M = NewMessage> {
   /** Whether the batch has the run's first entry. */
   isFirst: boolean;
   /**
-   * Whether the batch has the last entry. Only then it has `waiters`, `invocations` and `children`: a run may not continue before
-   * all its entries are saved.
+   * Whether the batch has the last entry. Only the last batch has `waiters`, `invocations` and `children`: a run may not
+   * continue before all its entries are saved.
    */
   isLast: boolean;
   /** The waits of the run. `key`: the key of the record. */
@@ -126,7 +126,7 @@ export interface StartedRun {
 /** Why a failed run was not resumed or restarted. */
 export type RetryRefusal =
   | 'missing'
-  /** Messages that are needed for it are no longer kept. */
+  /** Messages that the new run needs are no longer kept. */
   | 'unknown'
   /** The requested id belongs to an active run. */
   | 'idTaken';

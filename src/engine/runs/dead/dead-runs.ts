@@ -26,7 +26,7 @@ const RETRY_BATCH = 200;
 /** Chooses the entries of the failed run with which the new journal starts, and which of them are restarted. */
 type ChooseEntries = (journal: readonly EntryOutline[]) => Pick<FailedRunData, 'journal' | 'unfinished'>;
 
-/** Continues where the run stopped, with the recorded results. */
+/** Resumes the run where it stopped, with the recorded results. */
 export function resumeRun(
   context: EngineContext,
   projectId: ProjectId,
@@ -142,7 +142,7 @@ async function readFailedRun(
   return messages && children ? { dlqId, run, journal, unfinished, messages, children } : 'unknown';
 }
 
-/** `undefined` when one of the messages is no longer kept. */
+/** Returns undefined if one of the messages is no longer kept. */
 async function readMessages(
   store: Store,
   projectId: ProjectId,
@@ -159,7 +159,7 @@ async function readMessages(
   return messages.size < keys.length ? undefined : messages;
 }
 
-/** The runs that the invocations among `messages` started; `undefined` when one of them is no longer kept. */
+/** The runs that the invocations among `messages` started. Returns undefined if one of these runs is no longer kept. */
 async function readChildren(
   store: Store,
   projectId: ProjectId,
@@ -177,12 +177,12 @@ async function readChildren(
   return children;
 }
 
-/** The messages of the journal in order, then those of the children. */
+/** The messages of the journal in order, then the messages of the children. */
 function messagesOf({ journal, children }: RunRetry<Draft>): Draft[] {
   return [...journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : [])), ...children];
 }
 
-/** Whether one batch has the whole run, whose messages may then be sent as soon as it is saved. */
+/** Whether the batch has the whole run, whose messages may then be sent as soon as the batch is saved. */
 function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
   return isFirst && isLast;
 }

@@ -14,7 +14,10 @@ import {
 import type { EntryKind, MessageKey } from '../../model.ts';
 import type { EntryOutline } from './dead-run-store.ts';
 
-/** The keys of the entries to restart: branches without a result, else the latest entry whose delivery continues the run. */
+/**
+ * The keys of the entries to restart: branches without a result; if there are none, the latest entry whose delivery
+ * continues the run.
+ */
 export function entriesToRestart(journal: readonly EntryOutline[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
   const callEntryKeys = new Map(
@@ -26,7 +29,7 @@ export function entriesToRestart(journal: readonly EntryOutline[]): ReadonlySet<
   return new Set(last ? [last.key] : []);
 }
 
-/** Whether the delivery of such an entry continues a run in which no branch is open. */
+/** For each kind of entry, whether its delivery continues a run in which no branch is open. */
 const CONTINUES_RUN: Readonly<Record<EntryKind, boolean>> = {
   initial: true,
   step: true,

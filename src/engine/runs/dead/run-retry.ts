@@ -23,7 +23,7 @@ export interface FailedRunData {
   journal: readonly EntryOutline[];
   /** The keys of the entries that are restarted: sent, waited for or invoked again. */
   unfinished: ReadonlySet<MessageKey>;
-  /** The messages of the first entry and of the unfinished ones. */
+  /** The messages of the first entry and of the unfinished entries. */
   messages: ReadonlyMap<MessageKey, Message>;
   /** The runs for which unfinished invocations waited. */
   children: ReadonlyMap<RunKey, ChildRun>;
@@ -194,7 +194,7 @@ function recordEntryOf({ kind, entryKey }: EntryOutline, runKey: RunKey): NewEnt
   return { runKey, kind, entryKey, bytes: 0 };
 }
 
-/** The first message of a new child that replaces the given one. */
+/** The first message of a new child that replaces the given child. */
 function draftOfChild({ run: { url, config }, initial: old }: ChildRun, context: RunRetryContext): Draft {
   const { nowMs, random } = context;
   const key = context.nextKey();

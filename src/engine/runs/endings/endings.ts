@@ -39,9 +39,9 @@ function resultsFor(record: Message, { state, atMs, response }: RunEnd): FollowU
 }
 
 /**
- * Cancels the remaining messages of ended runs, in batches: one transaction for twenty thousand messages would block all others.
- * It also cancels runs that a crash left without their last batch (dead-runs.ts). After a restart the loop continues at once. Call
- * `noteNext` for every end that leaves messages.
+ * Cancels the remaining messages of ended runs, in batches: one transaction for twenty thousand messages would block all
+ * others. Also cancels the messages of runs that a crash left without their last batch (dead-runs.ts). After a restart
+ * the loop continues at once. Call `noteNext` for every end that leaves messages.
  */
 export function cancelLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
   const { store, clock } = context;

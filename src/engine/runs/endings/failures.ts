@@ -91,8 +91,8 @@ function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
 }
 
 /**
- * Settings that the callback does not set are those of the failed message, which has them from the run. If that message has
- * settings for its own step, the run's configuration is used instead.
+ * Settings that the callback does not set are copied from the failed message, which has the settings of the run. If the
+ * message has settings for its own step, the run's configuration is used instead.
  */
 function settingsOf(
   callback: CallbackSettings,

@@ -24,7 +24,7 @@ export async function returnRun(
   const runSettings = message.settings.run;
   const run =
     returns.run ?? (runSettings && (await store.runs.findRun({ projectId: message.projectId, key: runSettings.key })));
-  delete returns.run; // it is read the next time
+  delete returns.run; // the next round reads the run again
   if (run?.state !== 'RUN_STARTED') return { kind: 'settle', settlement, follows: [] };
   const { ending, follows } = await draftEnding(store, run, {
     state: 'RUN_SUCCESS',

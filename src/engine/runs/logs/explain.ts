@@ -45,7 +45,7 @@ export interface RunExplanation {
   dueAtMs?: Millis;
   retried?: number;
   flowControlKey?: string;
-  /** The event of `waiting`. */
+  /** The event, if the reason is `waiting`. */
   eventId?: string;
   /** The URL of a call, or of the invoked run. */
   url?: string;
@@ -53,7 +53,7 @@ export interface RunExplanation {
   atMs?: Millis;
   /** Present for a failed run while it is in the DLQ. */
   dlqId?: string;
-  /** The invoked run of `invoked`. */
+  /** The invoked run, if the reason is `invoked`. */
   invokedRunId?: string;
 }
 

@@ -31,7 +31,7 @@ export interface RunEvent {
   run: Pick<LoggedRun, 'id' | 'url' | 'createdAtMs' | 'response' | 'dlqId' | 'callerIp' | 'invoker'> & {
     config?: LoggedRun['config'];
   };
-  /** Absent on events of the run itself. */
+  /** Absent in events of the run itself. */
   message?: LoggedMessage & { key: number };
   /** The wait or the invocation whose result the message is, and the first message of the invoked run. */
   record?: LoggedMessage;

@@ -10,7 +10,7 @@ import type { ProjectId } from '../../model.ts';
 import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from './explain.ts';
 import type { RunFilter } from './log-store.ts';
 
-/** Runs that one request reads to find steps in given states. After that, the page is returned even if it is short. */
+/** Runs that one request reads to find steps in given states. Then the page is returned even if it is short. */
 const RUNS_READ_MAX = 200;
 
 /** The possible states of a run with a step in this state. For a missing step state, any run state is possible. */
@@ -49,7 +49,7 @@ export async function listRuns(
   return cursor === undefined ? { items } : { items, cursor };
 }
 
-/** Explains why the latest run with the id does not advance (P14), or how it ended; `undefined` when it is not kept. */
+/** Explains why the latest run with the id does not advance (P14), or how it ended; undefined if no such run is kept. */
 export async function explainRun(
   { store, clock }: EngineContext,
   projectId: ProjectId,

@@ -49,7 +49,7 @@ export function waiterOf(
   return { record, eventId, deadlineMs };
 }
 
-/** The settings of the result's message. The run's configuration is applied now, since it does not change. */
+/** The settings of the message with the result. The run's configuration is applied now, since it does not change. */
 function resultMessageOf(part: ResultMessage, { config }: Run, run: RunSettings): ResultMessage {
   const { callback: _callback, ...own } = part.settings;
   const { header, settings } = applyRunConfig({ header: part.header, settings: own }, config);

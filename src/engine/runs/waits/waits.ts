@@ -37,8 +37,8 @@ import { WAKE_BATCH, type WokenWaiter, wake } from './wakes.ts';
  */
 const PAGE = { waiters: 5 * WAKE_BATCH, bytes: 4 * 1024 * 1024 };
 /**
- * The messages of up to this many pages are sent only after the last of them is woken: deliveries take the CPU that waking
- * needs. With more pages, messages are sent earlier.
+ * The messages of up to this many pages are sent only after all waiters of these pages are woken, because deliveries take
+ * the CPU that waking needs. With more pages, messages are sent earlier.
  */
 const DEFERRED_PAGES = 10;
 /** Waiters in one list, and the number of reads for it, each of a few MiB at most. */
@@ -118,9 +118,9 @@ export async function notify(
 }
 
 /**
- * Wakes all waiters of one run, or with `oldestOnly` the oldest. When there is none, the event is saved for the run's next
- * wait. Returns the effect on the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has too
- * many pending events.
+ * Wakes all waiters of one run, or with `oldestOnly` the oldest waiter. If there is none, the event is saved for the
+ * run's next wait. Returns the effect on the first waiter, or undefined if no such run is active. Throws `ApiError` 412
+ * if the run has too many pending events.
  */
 export async function notifyRun(
   context: EngineContext,
@@ -145,7 +145,7 @@ export async function notifyRun(
   });
 }
 
-/** Saves an event for the next wait. False when the run has changed since it was read. Throws `ApiError` 412. */
+/** Saves an event for the next wait. Returns false if the run has changed since it was read. Throws `ApiError` 412. */
 async function saveEvent(
   { store, numbers, active }: EngineContext,
   { projectId, key: runKey, id }: Run,
@@ -211,8 +211,8 @@ async function* wakeAll(
 }
 
 /**
- * Whether the waiter had registered when `endKey` was taken in this cell. This is true for keys of another cell, which came with
- * the project.
+ * Whether the waiter had registered when `endKey` was taken in this cell. Also true for the key of another cell, from
+ * which the waiter came with the project.
  */
 function isBefore(key: MessageKey, endKey: MessageKey): boolean {
   return key < endKey || cellOfNumber(key) !== cellOfNumber(endKey);
@@ -225,7 +225,7 @@ function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
   return isBefore(lastKey, endKey) ? lastKey : cellOfNumber(endKey) * NUMBERS_OF_CELL;
 }
 
-/** The number of waiters of one page. Large events make it small, because the result of each waiter repeats the event. */
+/** The number of waiters of one page: small for a large event, because the result of each waiter repeats it. */
 function pageFor(event: Uint8Array, waitersMax: number): number {
   return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
 }

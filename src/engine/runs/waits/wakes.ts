@@ -17,8 +17,8 @@ export interface WokenWaiter {
 }
 
 /**
- * Wakes the `waiters` that are not woken yet, in one transaction. `resultOf` makes the result of each. `slots`: as in
- * `Intake.save`.
+ * Wakes the `waiters` that are not woken yet, in one transaction. `resultOf` makes the result of each waiter. `slots`: as
+ * in `Intake.save`.
  */
 export async function wake(
   { store, clock, dispatcher: { intake }, reports }: EngineContext,
