@@ -64,7 +64,8 @@ describe('replaying a message (contract M 22.41)', () => {
     const published = await world.ask({ method: 'POST', url: '/v2/publish/group' });
     const groupOf = async (changes: object) => {
       const { json } = await replay(published.json[0].messageId, changes);
-      const { topicName, endpointName } = (await world.ask({ method: 'GET', url: `/v2/messages/${json.messageId}` })).json;
+      const { topicName, endpointName } = (await world.ask({ method: 'GET', url: `/v2/messages/${json.messageId}` }))
+        .json;
       return [topicName, endpointName];
     };
     expect(await groupOf({})).toEqual(['group', 'first']);
