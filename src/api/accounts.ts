@@ -42,9 +42,10 @@ export interface Accounts {
   /** Reads the accounts again, since other workers may have changed them. */
   refresh?(): Promise<void>;
   /**
-   * Returns `undefined` if the accounts in memory are current, or if the project of a known token is served although the
-   * directory is unavailable. Otherwise this worker has missed its checks for changes for too long, and the promise resolves
-   * when the accounts are current again. The promise rejects with `StoreUnavailable` if the accounts cannot be read.
+   * Returns `undefined` if the accounts in memory are current. They are outdated if this worker has not checked for changes for
+   * too long: the promise then resolves when they are current again, and rejects with `StoreUnavailable` if they cannot be read.
+   * Outdated accounts are sufficient for a project in another cell than the first, which works without the directory: for
+   * such a `projectId`, always returns `undefined`.
    */
   catchUp?(projectId?: ProjectId): Promise<void> | undefined;
   /**

@@ -99,7 +99,7 @@ class Edge {
     this.#finder = new RouteFinder(routes);
     this.#console = console;
     this.#connections = connections;
-    // Third parties call the public routes, with headers and parameters of their own.
+    // Third parties call the public routes, with headers and parameters of their own. These are not reported as ignored.
     const own = routes.filter(({ access }) => access !== 'public');
     this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
     this.#ignoredLog = new IgnoredLog(options.log);
@@ -232,7 +232,10 @@ function noRoute({ routes }: Match): ApiResponse {
   return refusal(405, 'Method Not Allowed', { allow: [...routes.keys()].join(', ') });
 }
 
-/** Checks the rules that Node does not check, or would reject without JSON (contract M 20.2). Throws `ApiError`. */
+/**
+ * Checks the rules that Node does not check, and those whose violation it would answer without JSON (contract M 20.2).
+ * Throws `ApiError`.
+ */
 function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { headerBytesMax }: ApiLimits): void {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length;

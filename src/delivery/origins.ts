@@ -214,7 +214,10 @@ class OriginPool {
 /** The pools of all origins in use. An origin without connections has no pool. */
 export class Origins {
   readonly #options: OriginsOptions;
-  /** In order of creation. From the maximum on, the least recently used pool is first; reordering a map takes time. */
+  /**
+   * In order of creation while there are fewer pools than `originsMax`, because reordering a map takes time. At the maximum, a
+   * pool moves to the end when it is used, so that the least recently used pool is first.
+   */
   readonly #pools = new Map<string, OriginPool>();
   #latest: OriginPool | undefined;
 

@@ -51,7 +51,8 @@ export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): Sp
   const parent = trace && readParent(trace.parent);
   if (!parent) return { traceId, spanId };
   if (!parent.isSampled) return undefined;
-  // If the run has started its trace, the messages of the run name this span as their parent.
+  // If the run itself started the trace, the parent in `trace` is the span of the run, since its messages name it as their
+  // parent. The span of such a run has no parent.
   return parent.spanId === spanId
     ? { traceId: parent.traceId, spanId }
     : { traceId: parent.traceId, spanId, parentId: parent.spanId };

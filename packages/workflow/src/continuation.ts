@@ -54,7 +54,8 @@ class RunningCall<TInitialPayload, TResult> {
     this.#delivery = delivery;
     const { lingerMs, options } = workflow;
     const { endpoint, headers, middlewares } = delivery;
-    // A middleware is notified of a step only after its result is on disk, so the last one cannot be sent with the end of the run.
+    // Middlewares are notified of a step only after its result is on disk. So with middlewares, the last result is saved on its
+    // own, and not sent together with the end of the run.
     const lastStepBytesMax = middlewares.isEmpty ? Number(headers.get(HEADER.endStep) ?? 0) : 0;
     const limits = { lingerMs, budgetMs: options.callBudgetMs, lastStepBytesMax };
     this.#call = new Call(endpoint.server, tokenOf(headers), limits, async (append, entries) => {
@@ -75,7 +76,7 @@ class RunningCall<TInitialPayload, TResult> {
     const text = body ?? (await this.#fetchBody(token, messageId));
     if (text === undefined) return this.#finished('workflow-already-ended');
     const isDelivered = token === tokenOf(this.#delivery.headers);
-    // As in the official library, this check passes the response itself as the payload.
+    // As in the official library, the workflow gets the response of the call as its payload in this check.
     if (isDelivered && !(await reachesStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
       return this.#rejected();
     const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
@@ -156,7 +157,7 @@ class RunningCall<TInitialPayload, TResult> {
   }
 
   async #failed(error: unknown, stepName: string | undefined): Promise<MessageResult> {
-    // A lost call responds with a failure, since the server may not know which of its results are saved.
+    // A lost call responds with a failure, since some of its results may not be saved.
     if (error instanceof CallOver && error.reason === 'ended') return this.#finished('workflow-already-ended');
     if (error instanceof WorkflowCancelAbort) {
       await this.#cancel();
@@ -167,7 +168,7 @@ class RunningCall<TInitialPayload, TResult> {
     });
     const reply = errorResponse(error, stepName);
     const isFinal = [CallOver, CodeChangedError, WorkflowNonRetryableError].some((kind) => error instanceof kind);
-    // If this fails, the response reports the failure.
+    // If the checkpoint cannot report the failure, the response reports it.
     return { reply, next: isFinal ? undefined : await this.#call.fail(reply).catch(() => undefined) };
   }
 
@@ -182,7 +183,7 @@ class RunningCall<TInitialPayload, TResult> {
       throw new WorkflowError(`the server did not cancel the run: ${messageOf(text)}`, status);
   }
 
-  /** The journal as a delivery of the message would bring it, up to its own entry. `undefined`: the run has ended. */
+  /** The journal up to the entry of the message, as in a delivery of the message. `undefined`: the run has ended. */
   async #entriesUpTo({ entries, messageId, token }: Handover): Promise<RawStep[] | undefined> {
     if (entries) {
       this.#entries = [...this.#entries, ...entries];

@@ -6,7 +6,7 @@ export interface Journal {
   initialPayload: string;
   /** The results, by step id. */
   results: ReadonlyMap<number, Step>;
-  /** The plans of groups, by the id of the planned step. */
+  /** The plans of parallel groups, by the id of the planned step. */
   plans: ReadonlyMap<number, Step>;
   /** The entry that is being delivered; absent for the initial payload. */
   last?: Step;

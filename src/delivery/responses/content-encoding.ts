@@ -75,7 +75,7 @@ export function decode(
     finish(into.length > EXPANSION_MAX * decoder.bytesWritten ? 'bomb' : into);
   });
   decoder.on('end', () => finish(into));
-  // A truncated response ends with an error: the bytes decoded before it count.
+  // Decoding a truncated response ends with an error. The bytes that were decoded before the error are the body.
   decoder.on('error', () => finish(from.isCut ? into : from));
   // Copied: `release` frees the memory at once, while the decoder's thread may still read it.
   decoder.end(from.bytes().slice());

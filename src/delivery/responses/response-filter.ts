@@ -8,7 +8,7 @@
  * - If the head, including interim responses, exceeds its limit, the connection is closed here. undici has the same limit,
  *   but then creates an Error with a stack for each header that it has read. 64 KiB of short headers block the process for
  *   half a second, and a hostile endpoint could repeat this (P9).
- * - Data is passed on in slices, which bound the same cost for the trailers of a chunked body.
+ * - Data is passed on in slices. The trailers of a chunked body are not limited here: slices bound the cost of their errors.
  */
 import type { Socket } from 'node:net';
 import { headEndOf, isDefective, MalformedResponse, repairHead } from './response-head.ts';

@@ -31,7 +31,7 @@ export interface FailedMessage {
 }
 
 export type AppendedEntry =
-  /** The result or the plan of a step, with the same times as in a publish. */
+  /** The result of a step, or the plan of a step in a parallel group. The times have the same meaning as in a publish. */
   | { kind: 'step'; body: Uint8Array; identity: EntryIdentity; delayMs?: Millis; notBeforeMs?: Millis }
   /** A call to another service, in the form of a publish. It belongs to this run, whichever run the publish names. */
   | { kind: 'call'; command: PublishCommand }

@@ -26,7 +26,7 @@ import { EndpointWindows, type Load, Loads, type WindowOffer } from './endpoint-
 export const SILENT_AFTER_MS = 2_000;
 /** The limit of silent attempts, as a multiple of the slots, if the settings have none. */
 const SILENT_TIMES_SLOTS = 8;
-/** Claims name a backlog with this fraction of all bytes, even if all of its attempts are silent. */
+/** A claim may limit a backlog that has this fraction of all bytes in flight, even if all of its attempts are silent. */
 const HEAVY_SHARE = 1 / 64;
 
 /** The slots and bytes that are reserved for one claim until its result is known, and the limits of the claim. */
@@ -34,7 +34,7 @@ export interface Offer
   extends Pick<ClaimRequest, 'capacityByOrigin' | 'defaultCapacity' | 'capacityByBacklog' | 'projects' | 'unknown'> {
   slots: number;
   bytes: number;
-  /** The part of each budget and of the windows. */
+  /** The part of each budget, and of the windows, that is reserved until `endOffer`. */
   reserved: { all: BudgetOffer; unknown: BudgetOffer; silent: BudgetOffer; windows: WindowOffer };
 }
 
@@ -354,7 +354,9 @@ export class InFlight {
   }
 }
 
-/** How many more attempts a backlog with `load` may start if its project has `capacity` left. */
+/**
+ * How many more attempts a backlog with `load` may start after `ended` has ended, if its project then has `capacity` left.
+ */
 function capacityWithin(capacity: ProjectCapacity, load: Load & Size, ended: Size): number {
   const count = load.count - ended.count;
   if (count > 0 && load.bytes - ended.bytes >= capacity.bytes) return 0;

@@ -74,8 +74,8 @@ const keys = { ...flowKeys, ...projectGate };
 const projects = { ...allProjects, ...tokens };
 
 /**
- * The operations by subject. Merged operations run in this order: new messages, outcomes of attempts, checkpoints, ends
- * of runs.
+ * The operations by subject. The order matters only for merged operations, each of which runs all of its commands in a
+ * batch together: new messages, outcomes of attempts, checkpoints, ends of runs.
  */
 export const OPERATIONS = {
   messages,
@@ -194,8 +194,8 @@ export function isLongRead(method: ReadMethod): boolean {
 }
 
 /**
- * Runs one read on its own snapshot. With `isGuarded`, projects may move: the read throws `ProjectAway` if its project is
- * not in this cell.
+ * Runs one read on its own snapshot. `isGuarded`: projects can move between cells, so the read throws `ProjectAway` if its
+ * project is not in this cell.
  */
 export async function runRead<M extends ReadMethod>(
   driver: Driver,

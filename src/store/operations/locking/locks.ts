@@ -35,7 +35,10 @@ export interface BlockedResult {
 
 const NONE_BLOCKED: BatchLocks['blocked'] = new Map();
 
-/** Locks the projects and rows that `commands` touch, and requires the projects to be here. Call this function first. */
+/**
+ * Locks the projects and rows that `commands` touch, and requires the projects to be placed in this cell. Must be called
+ * before anything else in the transaction.
+ */
 export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],

@@ -17,7 +17,7 @@ const ADD = `insert into minutes (project_id, at_ms, ${ADDED.join(', ')}) values
 const LIST = `select at_ms, ${ADDED.join(', ')} from minutes
   where project_id = ? and at_ms >= ? and at_ms <= ? order by at_ms limit ?`;
 
-/** Adds the counts of `minutes` to the saved counts. The class puts commands that advance messages first. */
+/** Adds the counts of `minutes` to the saved counts. The class `accept` lets commands that advance messages run first. */
 export const addMinutes = write(
   { class: () => 'accept', weight: ({ minutes }) => ({ rows: minutes.length }) },
   async ({ tx }: WriteContext, { projectId, minutes }: InProject & { minutes: readonly Minute[] }): Promise<void> => {
@@ -30,7 +30,7 @@ export const addMinutes = write(
 
 type MinuteRow = Record<string, number>;
 
-/** The first `count` minutes with counts that begin from `fromMs` to `toMs`, oldest first. */
+/** The first `count` saved minutes, oldest first. Each begins at or after `fromMs`, and at or before `toMs`. */
 export const listMinutes = longRead(
   (
     queries: Queries,
