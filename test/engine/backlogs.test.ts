@@ -31,13 +31,13 @@ function linesWith(backlogs: BacklogKey[], inFlight: InFlight = new InFlight(LIM
 test('projects are rotated, whichever has more backlogs', () => {
   const [a, b, c] = linesOf(1, 3);
   const [d] = linesOf(2, 1);
-  expect(linesWith([a, b, c, d] as BacklogKey[]).largestLagMs(3, NONE).backlogs).toEqual([a, d, b]);
+  expect(linesWith([a, b, c, d] as BacklogKey[]).next(3, NONE).backlogs).toEqual([a, d, b]);
 });
 
 test('no more are returned than requested, although each of the projects has more', () => {
   const [a, b] = linesOf(1, 2);
   const [c, d] = linesOf(2, 2);
-  expect(linesWith([a, b, c, d] as BacklogKey[]).largestLagMs(3, NONE).backlogs).toEqual([a, c, b]);
+  expect(linesWith([a, b, c, d] as BacklogKey[]).next(3, NONE).backlogs).toEqual([a, c, b]);
 });
 
 test('those with the fewest attempts in flight come first, of projects and of their backlogs', () => {
@@ -45,14 +45,14 @@ test('those with the fewest attempts in flight come first, of projects and of th
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   const [c] = linesOf(2, 1) as [BacklogKey];
   inFlight.enter(a, 0);
-  expect(linesWith([a, b, c], inFlight).largestLagMs(3, NONE).backlogs).toEqual([c, b, a]);
+  expect(linesWith([a, b, c], inFlight).next(3, NONE).backlogs).toEqual([c, b, a]);
 });
 
 test('a served backlog moves to the end of the rotation', () => {
   const [a, b, c] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
-  expect(row.largestLagMs(3, NONE).backlogs).toEqual([b, c, a]);
+  expect(row.next(3, NONE).backlogs).toEqual([b, c, a]);
 });
 
 test('of projects with as many attempts in flight the one that was served comes last', () => {
@@ -60,7 +60,7 @@ test('of projects with as many attempts in flight the one that was served comes 
   const [c] = linesOf(2, 1) as [BacklogKey];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
-  expect(row.largestLagMs(3, NONE).backlogs).toEqual([c, b, a]);
+  expect(row.next(3, NONE).backlogs).toEqual([c, b, a]);
 });
 
 test('every other time a backlog of each project comes first that is less than half as far behind as another one', () => {
@@ -74,7 +74,7 @@ test('every other time a backlog of each project comes first that is less than h
     [3, 9_999],
   ] as const)
     row.noteLag(projectId, lagMs);
-  expect([row.largestLagMs(4, NONE), row.largestLagMs(4, NONE), row.largestLagMs(4, NONE)]).toEqual([
+  expect([row.next(4, NONE), row.next(4, NONE), row.next(4, NONE)]).toEqual([
     { backlogs: [d, a, c, e], fresh: 1 },
     { backlogs: [a, c, d, b], fresh: 0 },
     { backlogs: [d, a, c, e], fresh: 1 },
@@ -90,17 +90,17 @@ test('a project is as far behind as before when its only backlog becomes healthy
   row.noteLag(2, 20_000);
   inFlight.noteResponse(behind, 0);
   expect(inFlight.isHealthy(behind)).toBe(true);
-  expect(row.largestLagMs(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
-  expect(row.largestLagMs(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ backlogs: [behind, farther], fresh: 0 });
   row.moveToEnd(behind);
-  expect(row.largestLagMs(2, NONE)).toEqual({ backlogs: [farther, behind], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ backlogs: [farther, behind], fresh: 0 });
 });
 
 test('a backlog that is added again keeps its position in the rotation', () => {
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
   const row = linesWith([a, b]);
   row.add(a);
-  expect(row.largestLagMs(2, NONE).backlogs).toEqual([a, b]);
+  expect(row.next(2, NONE).backlogs).toEqual([a, b]);
 });
 
 test('a removed backlog is not returned, and delays no other', () => {
@@ -111,9 +111,9 @@ test('a removed backlog is not returned, and delays no other', () => {
   const row = linesWith([a, b, c, d], inFlight);
   row.delete(backlogKey(3, 'https://unknown.example'));
   row.delete(c);
-  expect(row.largestLagMs(4, NONE).backlogs).toEqual([a, d, b]);
+  expect(row.next(4, NONE).backlogs).toEqual([a, d, b]);
   for (const line of [a, b]) row.delete(line);
-  expect(row.largestLagMs(1, NONE).backlogs).toEqual([d]);
+  expect(row.next(1, NONE).backlogs).toEqual([d]);
 });
 
 test('a project without capacity delays no other, however few attempts it has in flight', () => {
@@ -123,7 +123,7 @@ test('a project without capacity delays no other, however few attempts it has in
   inFlight.noteResponse(c, 0);
   inFlight.enter(a, 900);
   for (const line of [b, b]) inFlight.enter(line, 0);
-  expect(linesWith([a, c], inFlight).largestLagMs(1, NONE).backlogs).toEqual([c]);
+  expect(linesWith([a, c], inFlight).next(1, NONE).backlogs).toEqual([c]);
 });
 
 test('no more of a project are returned than it may start, healthy or not', () => {
@@ -131,7 +131,7 @@ test('no more of a project are returned than it may start, healthy or not', () =
   const [busy, a, b] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   for (const line of [busy, a]) inFlight.noteResponse(line, 0);
   for (let nth = 0; nth < 55; nth += 1) inFlight.enter(busy, 0);
-  expect(linesWith([a, b], inFlight).largestLagMs(64, NONE).backlogs).toEqual([a]);
+  expect(linesWith([a, b], inFlight).next(64, NONE).backlogs).toEqual([a]);
 });
 
 test('no more unknown backlogs are returned than may start', () => {
@@ -140,12 +140,12 @@ test('no more unknown backlogs are returned than may start', () => {
   const [busy, ...waiting] = lines;
   for (let nth = 0; nth < 23; nth += 1) inFlight.enter(busy, 0);
   for (const line of waiting) inFlight.enter(line, 0);
-  expect(linesWith(waiting, inFlight).largestLagMs(64, NONE).backlogs).toEqual(waiting.slice(0, 2));
+  expect(linesWith(waiting, inFlight).next(64, NONE).backlogs).toEqual(waiting.slice(0, 2));
 });
 
 test('those that another claim serves are excluded', () => {
   const [a, b] = linesOf(1, 2) as [BacklogKey, BacklogKey];
-  expect(linesWith([a, b]).largestLagMs(3, new Set([a])).backlogs).toEqual([b]);
+  expect(linesWith([a, b]).next(3, new Set([a])).backlogs).toEqual([b]);
 });
 
 test('a backlog keeps its position when it becomes healthy, or is no longer healthy', () => {
@@ -153,9 +153,9 @@ test('a backlog keeps its position when it becomes healthy, or is no longer heal
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const row = linesWith([a, b, c], inFlight);
   inFlight.noteResponse(b, 0);
-  expect(row.largestLagMs(3, NONE).backlogs).toEqual([a, b, c]);
+  expect(row.next(3, NONE).backlogs).toEqual([a, b, c]);
   inFlight.noteNoResponse(b);
-  expect([row.largestLagMs(3, NONE).backlogs, row.has(b)]).toEqual([[a, b, c], true]);
+  expect([row.next(3, NONE).backlogs, row.has(b)]).toEqual([[a, b, c], true]);
 });
 
 test('a healthy backlog may start at once when the unknown ones have their share; an empty one may not', () => {
@@ -163,9 +163,9 @@ test('a healthy backlog may start at once when the unknown ones have their share
   const [a, b, idle] = linesOf(1, 3) as [BacklogKey, BacklogKey, BacklogKey];
   const row = linesWith([a, b], inFlight);
   for (const line of linesOf(1, 40).slice(3)) if (inFlight.capacityOf(line) > 0) inFlight.enter(line, 0);
-  expect(row.largestLagMs(64, NONE).backlogs).toEqual([]);
+  expect(row.next(64, NONE).backlogs).toEqual([]);
   for (const line of [b, idle]) inFlight.noteResponse(line, 0);
-  expect(row.largestLagMs(64, NONE).backlogs).toEqual([b]);
+  expect(row.next(64, NONE).backlogs).toEqual([b]);
 });
 
 test('P9: ten thousand backlogs that may not start cost no steps before a healthy one, or another project', () => {
@@ -177,7 +177,7 @@ test('P9: ten thousand backlogs that may not start cost no steps before a health
   const other = backlogKey(2, 'https://new.example');
   const row = linesWith([...hanging, answering, other], inFlight);
   inFlight.asked = 0;
-  expect(row.largestLagMs(64, NONE).backlogs).toEqual([other, answering]);
+  expect(row.next(64, NONE).backlogs).toEqual([other, answering]);
   expect(inFlight.asked).toBe(2);
 });
 
@@ -187,7 +187,7 @@ test('P9: with backlogs that may start, it takes about as many steps as there ar
   for (const line of lines.slice(0, 10)) inFlight.enter(line, 0);
   const row = linesWith(lines, inFlight);
   inFlight.asked = 0;
-  expect(row.largestLagMs(16, NONE).backlogs).toEqual(lines.slice(10, 26));
+  expect(row.next(16, NONE).backlogs).toEqual(lines.slice(10, 26));
   expect(inFlight.asked).toBe(26);
 });
 
@@ -307,7 +307,7 @@ describe('of a project with very many backlogs (P10)', () => {
         row.add(line);
       };
       const serve = () => {
-        for (const line of row.largestLagMs(random.int(1, 3), new Set()).backlogs) {
+        for (const line of row.next(random.int(1, 3), new Set()).backlogs) {
           const left = (messages.get(line) ?? 0) - 1;
           if (left > 0) messages.set(line, left);
           else messages.delete(line);

@@ -220,10 +220,8 @@ export class ClaimLoop {
   #backlogsToServe(): NextBacklogs {
     if (this.backlogs.isEmpty) return NO_BACKLOGS;
     const served = new Set([...this.#claims].flatMap(({ backlogsToServe }) => backlogsToServe));
-    const unserved = this.backlogs.largestLagMs(BACKLOGS_MAX, served);
-    return unserved.backlogs.length > 0 || served.size === 0
-      ? unserved
-      : this.backlogs.largestLagMs(BACKLOGS_MAX, new Set());
+    const unserved = this.backlogs.next(BACKLOGS_MAX, served);
+    return unserved.backlogs.length > 0 || served.size === 0 ? unserved : this.backlogs.next(BACKLOGS_MAX, new Set());
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {

@@ -195,7 +195,7 @@ export class Backlogs {
    * second call puts one backlog of each project with little lag (up to `FRESH_MAX`) first. The cost grows with the
    * attempts in flight and the projects with backlogs, not with the number of backlogs.
    */
-  largestLagMs(max: number, skipped: ReadonlySet<BacklogKey>): NextBacklogs {
+  next(max: number, skipped: ReadonlySet<BacklogKey>): NextBacklogs {
     this.#isTruncated = false;
     const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.capacityOfProject(projectId).all > 0);
     projects.sort(([a], [b]) => this.#inFlight.slotsOfProject(a) - this.#inFlight.slotsOfProject(b));
