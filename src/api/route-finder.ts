@@ -24,9 +24,9 @@ export interface Match {
 
 /** A node in the tree of all paths. */
 interface Branch {
-  /** By the fixed word that follows, in lower case. */
+  /** The child nodes, each by its fixed path segment in lower case. */
   words: Map<string, Branch>;
-  /** The node after a name or an id. */
+  /** The child node for a path segment that is a name or an id. */
   parameter?: Branch;
   /** Routes whose path ends here, by method. */
   routes: Map<string, Route>;

@@ -71,7 +71,7 @@ export class LaneWorkload {
     return lanes;
   }
 
-  /** Resumes all queues and keys, and removes all pins. */
+  /** Resumes all queues and keys, and unpins the limits of all keys. */
   async openAll(): Promise<void> {
     for (const queueName of QUEUES) await this.resumeQueue(queueName);
     for (const key of KEYS) await this.resumeKey(key);

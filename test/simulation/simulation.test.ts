@@ -1,6 +1,6 @@
 /**
- * Checks P1 to P7, P9 and P12 to P16 on many seeds; simulation.full.test.ts uses other seeds. To run more seeds, or to repeat a
- * failing one: `npm run simulate -- --seed 1 --seeds 1000`.
+ * Checks the promises P1 to P7, P9 and P12 to P16 (docs/architecture.md) on many seeds; simulation.full.test.ts uses other seeds.
+ * To run more seeds, or to repeat a failing one: `npm run simulate -- --seed 1 --seeds 1000`.
  */
 import { expect, test } from 'vitest';
 import { playSeeds, zeroCounts } from './seeds.ts';

@@ -1,5 +1,5 @@
 /**
- * Checks P1 to P9, P16 and P17 with several workers on one database.
+ * Checks the promises P1 to P9, P16 and P17 (docs/architecture.md) with several workers on one database.
  * To repeat a failing seed: `npm run simulate -- --workers 3 --seed <n>`.
  */
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Reads the journal of a run, as a delivery brings it: the results and plans that are already saved (contract W 8). */
+/** Reads the journal of a run from a delivery: the saved results and plans of its steps (contract W 8). */
 import { decodeBase64 } from './base64.ts';
 import type { RawStep, Step } from './types.ts';
 

@@ -1,4 +1,7 @@
-/** Generates the completion script for bash, which shows no meanings. The script falls back to file names. */
+/**
+ * Generates the completion script for bash. Bash shows candidates without descriptions. Where the script has no candidates, bash
+ * completes file names.
+ */
 import { type Candidate, type CompletionContext, kindsOf } from './contexts.ts';
 
 export function bashScript(contexts: readonly CompletionContext[]): string {

@@ -1,4 +1,4 @@
-/** Generates the completion script for fish, with meanings. Values are completed as file names. */
+/** Generates the completion script for fish, with descriptions. Values are completed as file names. */
 import { type Candidate, type CompletionContext, quoted, summaryOf } from './contexts.ts';
 
 export function fishScript(contexts: readonly CompletionContext[]): string {

@@ -7,7 +7,7 @@ import type { LogPosition } from '../stores.ts';
 
 /** Entries that are remembered and read again. A late entry is found unless this many later ones were committed first. */
 export const REMEMBERED_MAX = 2_000;
-/** Older entries are forgotten, so that reads are cheap while nothing happens. */
+/** The age at which entries are no longer read again, so that a read costs little when the log has no new entries. */
 const REMEMBERED_MS = 60_000;
 /**
  * An entry further ahead of the current time than this was written before a clock was set back by days. New entries are

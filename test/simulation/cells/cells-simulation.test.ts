@@ -1,5 +1,5 @@
 /**
- * Checks P1 to P9, P16 and P17 while projects move between cells.
+ * Checks the promises P1 to P9, P16 and P17 (docs/architecture.md) while projects move between cells.
  * To repeat a failing seed: `npm run simulate -- --cells 3 --seed <n>`.
  */
 import { expect, test } from 'vitest';

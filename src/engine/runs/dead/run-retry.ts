@@ -226,7 +226,10 @@ function sleepEndMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
-/** The changes to the configuration. If the run does not keep its configuration, each message repeats the changes. */
+/**
+ * The changes of the override to the configuration. They are applied to the run and, unless the server keeps the configuration
+ * of the run (`isKept`), also to each copied message of a step: then libraries repeat the configuration with each message.
+ */
 function configChangesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
   return changes;
 }

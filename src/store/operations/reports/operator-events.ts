@@ -117,7 +117,7 @@ export const reportTally = write(
   }),
 );
 
-/** Resets the tally like `reportTally`, when the message is saved in another cell. */
+/** Resets the tally as `reportTally` does, for a message that reports the tally but is saved in another cell. */
 export const noteReported = write(
   { class: () => 'accept' },
   async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {

@@ -49,7 +49,7 @@ export const findRun = read(
   (row): Run | undefined => row && decodeRun(row),
 );
 
-/** The bytes of the journal of the active run with this id, as deliveries show the journal. */
+/** The size in bytes of the journal that a delivery of the active run with this id contains. */
 export const journalBytes = read(
   async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | undefined> => {
     const [row] = await queries.query<{ journal_bytes: number }>(
