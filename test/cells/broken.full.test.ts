@@ -67,7 +67,7 @@ const WRONG_PATH: Breakage = {
     execute(`create schema elsewhere authorization ${role};
              alter role ${role} in database ${database} set search_path = elsewhere`),
   repair: ({ execute, role, database }) => execute(`alter role ${role} in database ${database} set search_path = kept`),
-  reason: 'the database has no store where its tables are looked for',
+  reason: 'the database has no store in the schema that is searched for its tables',
 };
 
 // One function distinguishes rejected statements from unreachable databases, so one case of each kind is enough.

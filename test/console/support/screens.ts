@@ -19,7 +19,7 @@ export const SCREENS: readonly (readonly [name: string, path: (ids: PopulatedIds
   ['unfinished messages', () => '/messages?view=unfinished', 'paused'],
   ['a delivered message', ({ delivered }) => `/messages/${delivered}`, 'Timeline'],
   ['a failed message', ({ failed }) => `/messages/${failed}`, 'Retry now'],
-  ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'This message cannot be published again'],
+  ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'Replay'],
   ['runs', () => '/runs', 'failed'],
   ['failed runs', () => '/runs?view=failed', 'the bank is closed'],
   ['waits for events', () => '/runs?view=waiting', 'paid-42'],
