@@ -124,7 +124,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
       if (body) body[0] = (body[0] ?? 0) ^ 1;
     });
     const moving = copyStore(source, flipped, SMALL_PIECES);
-    await expect(moving).rejects.toThrow('copied wrongly: contents; run the command again');
+    await expect(moving).rejects.toThrow('not copied correctly: contents; run the command again');
     await expect(migrate(target)).rejects.toThrow('the database is the target of a move that is not complete');
     await copyStore(source, target, SMALL_PIECES);
     expect(await rowsOf(target)).toEqual(await rowsOf(source));
@@ -137,7 +137,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     ]) {
       const source = await filled(4);
       const target = changeInserts(await open(), 'log_details', change);
-      await expect(copyStore(source, target)).rejects.toThrow('copied wrongly: log_details');
+      await expect(copyStore(source, target)).rejects.toThrow('not copied correctly: log_details');
     }
   });
 
@@ -160,7 +160,7 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
     await expect(copyStore(source, dieAfter(target, 5, 'after'), SMALL_PIECES)).rejects.toThrow(Killed);
     await expect(copyStore(other, target)).rejects.toThrow('the target has a part of another store');
     await source.transaction((tx) => tx.run("update numbers set next = next + 1 where name = 'queues'"));
-    await expect(copyStore(source, target)).rejects.toThrow('--overwrite begins anew');
+    await expect(copyStore(source, target)).rejects.toThrow('--overwrite starts again');
     await copyStore(source, target, { overwrite: true });
     expect(await rowsOf(target)).toEqual(await rowsOf(source));
   });
