@@ -1,4 +1,7 @@
-/** Builds console/ and the API page to dist/console. `npm run console` and `npm start` run it when needed; see setup.mjs. */
+/**
+ * Builds console/ and the API page to dist/console. `npm run console` and `npm start` run this script when needed
+ * (setup.mjs).
+ */
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';

@@ -13,7 +13,7 @@ const checks: { name: string; run: () => string }[] = [
   { name: 'types', run: () => tool('tsc', ['--noEmit', '-p', '.']) },
   { name: 'types of the console', run: () => tool('tsc', ['--noEmit', '-p', 'console']) },
   { name: 'types of the workflow library', run: () => tool('tsc', ['--noEmit', '-p', 'packages/workflow']) },
-  // Includes the bans on clocks, timers and randomness, and on sleeping in tests.
+  // The lint rules include the bans on clocks, timers and randomness, and on sleeping in tests.
   {
     name: 'lint, formatting',
     run: () => tool('biome', ['check', '--error-on-warnings', '--max-diagnostics=200', '.']),
@@ -25,7 +25,7 @@ const checks: { name: string; run: () => string }[] = [
   { name: 'no words of unfinished work', run: () => findForbiddenWords(root).join('\n') },
 ];
 
-// The tests of the console use the generated types, too.
+// Generated first, since the types and tests of the console need them.
 writeConsoleTypes();
 let failed = 0;
 for (const check of checks) {

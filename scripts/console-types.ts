@@ -1,6 +1,6 @@
 /**
- * Writes console/src/generated/interface.ts from the OpenAPI document: its schemas as types, and the method and path of each
- * operation. The console calls the server only through these, so that the two cannot diverge.
+ * Writes console/src/generated/interface.ts from the OpenAPI document: its schemas as types, and the method and path of
+ * each operation. The console calls the server only through these types, so that console and server cannot diverge.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,11 +1,12 @@
 /**
- * Renders the OpenAPI document as one HTML page when the console is built. The page is readable without its script, which adds
- * search and sends requests (console/src/docs/main.ts relies on the same classes and `data-` attributes).
+ * Renders the OpenAPI document as one HTML page when the console is built. The page is readable without its script
+ * console/src/docs/main.ts, which adds search and sends requests, and relies on the classes and `data-` attributes of the
+ * page.
  */
 import { curlOf, exampleRequest } from '../console/src/docs/example-request.ts';
 import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from '../src/api/openapi.ts';
 
-/** Text that is already HTML; all other text is escaped when it is inserted. */
+/** Text that is already HTML. All other text is escaped when it is inserted into HTML. */
 class Html {
   readonly text: string;
   constructor(text: string) {
@@ -52,7 +53,7 @@ The machine-readable document is <a href="openapi.json">openapi.json</a>. The ex
 `.text;
 }
 
-/** The id is inside the collapsed section, so that a link to it expands the section. */
+/** The id is inside the collapsed section, so that a link to the id expands the section. */
 function renderOperation(
   path: string,
   method: string,

@@ -9,7 +9,7 @@ const FOLDERS_EXCLUDED = new Set(['node_modules', '.git', 'dist', 'coverage', '.
 const TEXT_FILES = /\.(m?ts|mjs|js|jsonc?|md|sql|sh|grit|ya?ml)$|\/\.ci\/run$/;
 const FILES_EXCLUDED = new Set(['package-lock.json']);
 
-/** `<file>:<line>: <text>` for each such line below `root`. */
+/** Returns `<file>:<line>: <text>` for each line below `root` with a forbidden word. */
 export function findForbiddenWords(root: string): string[] {
   const found: string[] = [];
   for (const file of listFiles(root)) {

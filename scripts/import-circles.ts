@@ -1,11 +1,13 @@
-/** Finds import cycles. Type imports count too: to understand one file of a cycle, one has to read all of them. */
+/**
+ * Finds import cycles. Type imports count too: to understand one file of a cycle, a reader needs all files of the cycle.
+ */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { readImports } from './imports.ts';
 
 /**
- * Returns `<file> -> <file> -> … -> <file>` for import cycles in `root`/src and in packages. Each file of a cycle is listed once,
- * with its shortest cycle unless an earlier line already contains it.
+ * Returns `<file> -> <file> -> … -> <file>` for import cycles in `root`/src and in packages. A file that no
+ * earlier line contains gets a line with its shortest cycle.
  */
 export function findImportCircles(root: string): string[] {
   const importsByFile = readAllImports(root);
@@ -29,7 +31,9 @@ function readAllImports(root: string): ReadonlyMap<string, readonly string[]> {
   );
 }
 
-/** The shortest path from `start` back to itself, including both ends; empty if there is none. */
+/**
+ * Returns the shortest path from `start` back to `start`, including both ends, or an empty list if there is no such path.
+ */
 function shortestCycle(start: string, importsByFile: ReadonlyMap<string, readonly string[]>): string[] {
   const predecessors = new Map<string, string>();
   const reached = [start];

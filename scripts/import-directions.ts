@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { readImports } from './imports.ts';
 
 /**
- * What each folder of src may import: other folders, packages, and modules of Node. Everything else is rejected, so
- * a new folder needs a row, and a layer without input and output cannot start to use them. `src/store/store.ts` contains only
- * the type of the store, which is derived from its operations.
+ * What each folder of src may import: other folders, packages, and modules of Node. Everything else is rejected, so a new
+ * folder needs a row, and a layer that uses no input or output cannot start to use any. `src/store/store.ts`
+ * contains only the type of the store, which is derived from its operations.
  */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['@sinclair/typebox', 'node:buffer', 'node:crypto'],
@@ -35,7 +35,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['accounts', 'api', 'cells', 'config', 'engine', 'protocol', 'store', 'system'],
     ...['@sinclair/typebox', '@sinclair/typebox/value', 'node:fs', 'node:net', 'node:os', 'node:path'],
   ],
-  // Everything that knows about several databases. Other folders may import only the files that their rows name.
+  // `cells` has the code that uses several databases. Other folders may import only the files of `cells` in their rows.
   cells: ['accounts', 'config', 'engine', 'admin', 'protocol', 'store', 'system', 'telemetry'],
   server: [
     ...[
@@ -70,7 +70,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** `<file>:<line>: <problem>` for each import below `root`/src that the table does not allow. */
+/** Returns `<file>:<line>: <problem>` for each import below `root`/src that the table does not allow. */
 export function findWrongImports(root: string): string[] {
   return globSync('src/**/*.ts', { cwd: root })
     .toSorted()

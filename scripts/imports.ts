@@ -8,7 +8,7 @@ interface Import {
   target: string;
 }
 
-/** Reads all forms: import, export from, import() and the type import('…'). */
+/** Reads all forms of imports: import, export from, import() and the type import('…'). */
 export function readImports(path: string): Import[] {
   const source = readFileSync(path, 'utf8');
   const { program, errors } = parseSync(path, source);

@@ -1,7 +1,8 @@
 /**
- * Mutation testing: applies one small change to the code at a time, and reports those that no test detects:
- * `npm run mutate -- src/engine/messages/decide.ts`. No other script runs it, since a file takes minutes. By default it runs the tests in the folder
- * of the same name; `--tests` selects others: `npm run mutate -- src/store/operations/claims/claim.ts --tests test/store/inline-sqlite.full.test.ts`.
+ * Mutation testing: applies one small change to the code at a time, and reports the changes that no test detects:
+ * `npm run mutate -- src/engine/messages/decide.ts`. No other script runs it, since a file takes minutes. By default it
+ * runs the tests in the folder of test/ with the same name; `--tests` selects other tests:
+ * `npm run mutate -- src/store/operations/claims/claim.ts --tests test/store/inline-sqlite.full.test.ts`.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

@@ -1,5 +1,5 @@
 /**
- * `npm run sql -- [operation…]`: prints the SQL of store operations for `psql`; by default of all operations.
+ * `npm run sql -- [operation…]`: prints the SQL of these store operations, by default of all operations, for `psql`.
  * docs/sql.md describes the dialect of the sources.
  */
 import { statementsByOperation } from '../test/store/statements.ts';

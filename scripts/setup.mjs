@@ -1,11 +1,11 @@
 /**
- * Ensures that the packages of package-lock.json are installed, before any other script runs. With the argument `console` it
- * also builds the console if it is missing or older than its sources. With the argument `docs` it installs only the packages
- * that build the documentation.
+ * Ensures that the packages of package-lock.json are installed, before any other script runs. With the argument `console`
+ * it also builds the console if the build is missing or does not match the sources. With the argument `docs` it installs
+ * only the packages that build the documentation.
  *
  * This is plain JavaScript, since it must run on any version of Node: the Node 24 that runs everything else is itself one of
- * the installed packages. It must remain a separate npm script ("pretest", …), so that
- * the shell of the next script looks up `node` again and finds the installed one.
+ * the installed packages. This script must remain a separate npm script ("pretest", …), so that the shell of the next
+ * script looks up `node` again and finds the installed one.
  */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -93,7 +93,7 @@ function filesBelow(path) {
 
 function buildConsole() {
   const pinned = `${root}node_modules/node/bin/node${process.platform === 'win32' ? '.exe' : ''}`;
-  // The pinned Node is missing where install scripts of packages may not run; the machine's Node is used then.
+  // If install scripts of packages may not run, the pinned Node is missing, and the machine's Node is used.
   const node = existsSync(pinned) ? pinned : process.execPath;
   const { status } = spawnSync(node, ['scripts/build-console.ts'], {
     cwd: root,
@@ -106,8 +106,8 @@ function buildConsole() {
 
 /** @param {string} folder */
 function install(folder) {
-  // Always includes development packages, even with NODE_ENV=production, since Node 24 is one of them. Some of their programs
-  // are optional packages, one per platform.
+  // Always includes development packages, even with NODE_ENV=production, since Node 24 is one of them. Some programs of
+  // these packages are in optional packages, one per platform.
   const args = ['ci', '--include=dev', '--include=optional', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
   const options = { cwd: `${root}${folder}`, stdio: ['ignore', 'ignore', 'inherit'] };

@@ -10,7 +10,7 @@ const HEADING = '## Words that are not used';
 const FILES = ['*.md', 'docs/**/*.md', '{src,packages,console,bench,scripts,examples}/**/*.{md,ts,tsx}'];
 const FILES_EXCLUDED = ['**/node_modules/**', '**/dist/**', '**/generated/**'];
 
-/** `<file>:<line>: "<word>": write <other word>` for each place below `root`. */
+/** Returns `<file>:<line>: "<word>": write <other word>` for each replaced word in the files below `root`. */
 export function findUnusedWords(root: string): string[] {
   const words = readWords(readFileSync(join(root, GLOSSARY), 'utf8'));
   return globSync(FILES, { cwd: root, exclude: FILES_EXCLUDED }).flatMap((path) => {
@@ -43,7 +43,9 @@ function readWords(glossary: string): Word[] {
   }));
 }
 
-/** The part of a line that people read: all of a page; of a source, its comments, strings and the text of elements. */
+/**
+ * Returns the part of a line that people read: the whole line of a page; comments, strings and element texts of a source.
+ */
 function prose(file: string, line: string): string {
   if (!/\.tsx?$/.test(file)) return line;
   const comment = /^\s*(\/?\*\*?|\/\/).*|\/\/ .*|\/\*\* .*/.exec(line)?.[0] ?? '';

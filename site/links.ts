@@ -2,8 +2,9 @@
 import { posix } from 'node:path';
 
 /**
- * The target on the site of `link`, as written on `page`, a path below `docs`. A link out of `docs` leads to `repository`, the address of the
- * files of the default branch; `undefined` without that address.
+ * Returns the target on the site for a `link` of `page`. `page` is a path below `docs`. For a link out of `docs`, the
+ * target is below `repository`, the address of the files of the default branch. Without this address, the function
+ * returns undefined.
  */
 export function targetOf(page: string, link: string, repository: string | undefined): string | undefined {
   if (/^([a-z]+:|#)/.test(link)) return link;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 export interface SidebarItem {
   text: string;
-  /** A path below `docs`, such as `recipes/fan-out.md`, or outside of it: `../packages/workflow/README.md`. */
+  /** A path below `docs`, such as `recipes/fan-out.md`, or outside of `docs`: `../packages/workflow/README.md`. */
   page?: string;
   items: SidebarItem[];
 }
@@ -36,7 +36,7 @@ function linkedItem(docs: string, text: string, page: string): SidebarItem {
   return { text, page, items: folder === undefined ? [] : pagesOf(docs, folder) };
 }
 
-/** The pages of the folder except its README, by name; the texts are their first headings. */
+/** The pages of the folder except its README, sorted by name. The text of each item is the first heading of its page. */
 function pagesOf(docs: string, folder: string): SidebarItem[] {
   const names = readdirSync(join(docs, folder)).filter((name) => name.endsWith('.md') && name !== 'README.md');
   return names.toSorted().map((name) => {

@@ -14,7 +14,7 @@ applyTheme();
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // Client errors are permanent; a restarting server is back soon.
+      // Client errors are permanent. Other errors may end when a restarting server is available again.
       retry: (tries, error) =>
         tries < TRIES_MAX && !(error instanceof RequestError && error.status >= 400 && error.status < 500),
     },

@@ -1,7 +1,9 @@
-/** The query parameters of the console. They hold the state of a screen, so that a link shows the same. */
+/**
+ * The query parameters of the console. The parameters hold the state of a screen, so that a link shows the same state.
+ */
 export type Search = Record<string, string | undefined>;
 
-/** All values are strings; each screen parses its own. */
+/** All values are strings. Each screen parses the values that it uses. */
 export function readSearch(given: Record<string, unknown>): Search {
   return Object.fromEntries(
     Object.entries(given)

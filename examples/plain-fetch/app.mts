@@ -29,7 +29,10 @@ async function publish(): Promise<void> {
   if (!response.ok) server.close();
 }
 
-/** A signature is a JSON Web Token (HS256). It must be made with one of the two keys, for this URL and this body, and not be expired. */
+/**
+ * A signature is a JSON Web Token (HS256). It is valid if it was made with one of the two keys for this URL and this
+ * body, and has not expired.
+ */
 function isSigned(signature: string, body: string): boolean {
   const [header = '', claims = '', mac = ''] = signature.split('.');
   const isOurs = [QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY].some((key) => {

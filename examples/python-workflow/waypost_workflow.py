@@ -1,4 +1,5 @@
-"""A workflow library that runs several steps in one call: it sends each result as a checkpoint, and starts the next step once it is saved.
+"""A workflow library that runs several steps in one call: it sends each result as a checkpoint,
+and starts the next step once the result is saved.
 
 Written from the contract of checkpoints alone (contract K), with only Python's standard library.
 """
@@ -26,7 +27,8 @@ class NonRetryable(Exception):
 
 
 class Stop(BaseException):
-    """Ends the call before the workflow's function has returned. `except Exception` in a workflow does not catch it, since it is a BaseException."""
+    """Ends the call before the workflow's function has returned. `except Exception` in a workflow does not
+    catch a `Stop`, since its base class is BaseException."""
 
     def __init__(self, status, text, headers=()):
         self.status, self.text, self.headers = status, text, dict(headers)
@@ -42,15 +44,16 @@ class CodeChanged(Stop):
 
 
 class Workflow:
-    """A function of a `Context`, served at a URL. When a run has failed, `failed` is called with its id
-    and with the response of its last attempt."""
+    """A function of a `Context`, served at a URL. When a run has failed, `failed` is called with the run's id
+    and with the response of the run's last attempt."""
 
     def __init__(self, function, server_url, signing_keys, failed=None):
         self._function, self._server_url, self._failed = function, server_url.rstrip("/"), failed
         self._signing_keys = signing_keys
 
     def respond(self, headers, body):
-        """The response to a request: status, headers, body. `headers` are the request's headers, `body` its bytes."""
+        """Returns the response to a request as status, headers and body.
+        `headers` and `body` are the request's headers and bytes."""
         # Both prefixes have the same meaning (contract W 1).
         headers = {name.lower().replace("waypost-", "upstash-", 1): value for name, value in headers.items()}
         if not is_signed(headers.get("upstash-signature", ""), body, self._signing_keys):
@@ -94,7 +97,7 @@ class Workflow:
 
 
 def server_of(workflows, port):
-    """A server on 127.0.0.1 with `workflows` by path. Each call has its own thread."""
+    """Returns a server on 127.0.0.1 that serves `workflows` by path. Each call has its own thread."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
@@ -136,7 +139,8 @@ class Context:
 
     def run(self, name, function, is_last=False):
         """Returns the saved result of `function`, which must be a JSON value.
-        `is_last`: the workflow returns right after this step, so its result can be sent with the end of the run (contract K 5.7)."""
+        With `is_last`, the workflow must return right after this step, so that the result can be sent
+        with the end of the run (contract K 5.7)."""
         step_id = self._next_id()
         step = self._known(step_id, name, "Run", 1)
         if step is None:
@@ -217,7 +221,8 @@ class Context:
         return self._results.get(step_id)
 
     def last_step(self, bytes_max):
-        """The last step, to be sent with the end of the run if it has at most `bytes_max` bytes."""
+        """Returns the last step, to be sent with the end of the run.
+        If the step exceeds `bytes_max`, saves the step and returns no bytes."""
         step = b"" if self._unsaved is None else json.dumps(self._unsaved).encode()
         if len(step) <= bytes_max:
             return step
@@ -265,7 +270,7 @@ class Call:
         raise Stop(500, f"a checkpoint failed with status {status}: {text}")
 
     def journal(self, run_id, message_id):
-        """The journal up to the message, which was too large to be delivered."""
+        """Reads the journal up to the message. The server does not deliver a journal that is too large."""
         status, text = self._send("GET", f"/v2/workflows/runs/{run_id}", self.token)
         if status == 404:
             raise Stop(200, "the run has ended")
@@ -299,7 +304,7 @@ def result(step_id, name, kind, size):
 
 
 def value_of(step):
-    """Reads a new result as from the journal, so that the first call and all later ones see the same value."""
+    """Reads a new result as if from the journal, so that the first call and all later calls see the same value."""
     return json.loads(step["out"]) if "out" in step else None
 
 

@@ -8,7 +8,10 @@ import { readSidebar, type SidebarItem } from '../sidebar.ts';
 
 const DOCS = fileURLToPath(new URL('../../docs', import.meta.url));
 const DESCRIPTION = 'A self-hosted message queue and durable workflow service that delivers over HTTP';
-/** The address for links to sources, such as `https://git.example.com/waypost/blob/main`. Without it these links are plain text. */
+/**
+ * The address for links to sources, such as `https://git.example.com/waypost/blob/main`. Without this address, links to
+ * sources are plain text.
+ */
 const REPOSITORY = process.env['DOCS_REPOSITORY'] || undefined;
 
 /** Variables of the theme, so that diagrams follow the dark and light mode of the page. */
@@ -56,7 +59,8 @@ export default defineConfig({
       {
         name: 'vue of the site',
         enforce: 'pre',
-        // Pages become components, but their folder has no packages. As an external module, Vue is found from the folder of the server build.
+        // Pages become components that import Vue, but the folder of the pages has no packages. As an external module,
+        // Vue is found from the folder of the server build.
         resolveId: (id, _importer, { ssr }) => (ssr && /^vue(\/|$)/.test(id) ? { id, external: true } : undefined),
       },
     ],
@@ -93,7 +97,10 @@ function resolveLinks(markdown: MarkdownRenderer): void {
   });
 }
 
-/** Draws diagrams as SVG when the site is built, so that pages need no script. The colours are those of the theme (style.css). */
+/**
+ * Draws diagrams as SVG when the site is built, so that pages need no script. The diagrams have the colours of the theme
+ * (style.css).
+ */
 function drawDiagrams({ renderer }: MarkdownRenderer): void {
   const { fence } = renderer.rules;
   renderer.rules.fence = (tokens, index, ...others) => {

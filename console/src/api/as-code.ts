@@ -1,10 +1,13 @@
-/** Writes a message as the request that sends it: the headers of the API, a shell command, and code for the official client. Pure. */
+/**
+ * Writes a message as the request that sends the message: the headers of the API, a shell command, and code for the
+ * official client. Pure.
+ */
 
-/** A request, in the terms of its form. */
+/** A request, with the values of the form in which the user describes the request. */
 export interface RequestSpec {
   /** Default: a message, or a schedule if there is a cron expression. */
   kind?: 'trigger' | 'notify' | undefined;
-  /** A URL, or the name of a URL group; for an event, its id. */
+  /** A URL, the name of a URL group, or the id of an event. */
   destination: string;
   queueName?: string | undefined;
   cron?: string | undefined;
@@ -68,11 +71,11 @@ export function pathOf({ kind, cron, queueName, destination }: RequestSpec): str
   return queueName === undefined ? `publish/${destination}` : `enqueue/${encodeURIComponent(queueName)}/${destination}`;
 }
 
-/** A command for `sh`, `bash` and `zsh`. It reads the token from `$QSTASH_TOKEN`. */
+/** A command for `sh`, `bash` and `zsh`. The command reads the token from `$QSTASH_TOKEN`. */
 export function asCurl(request: RequestSpec, origin: string): string {
   const { body } = request;
   const headers = headersOf(request);
-  // Without this, curl declares every body to be a form.
+  // Without this option, curl declares every body to be a form.
   const untyped = body !== undefined && headers['Content-Type'] === undefined ? ["-H 'Content-Type:'"] : [];
   const parts = [
     `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${pathOf(request)}`)}`,
@@ -164,7 +167,7 @@ function bodyLiteral(body: { text: string } | { base64: string }): string {
 
 /** Shells limit the length of an argument. */
 const ARGUMENT_LENGTH_MAX = 100_000;
-/** Below the number of arguments that every engine accepts. */
+/** Every JavaScript engine accepts this number of arguments. */
 const CHUNK_BYTES = 8_192;
 
 /** Control characters except tabs and line breaks: a terminal would execute them on paste. */

@@ -22,7 +22,7 @@ export interface Input<Id extends OperationId> {
   body?: Operations[Id]['body'] | Uint8Array<ArrayBuffer> | object | string;
 }
 
-/** An error response, with the message of the server. `status` 0: there was no response. */
+/** An error response, with the message of the server. `status` is 0 if there was no response. */
 export class RequestError extends Error {
   readonly status: number;
 
@@ -42,7 +42,7 @@ export async function call<Id extends OperationId>(
   return (text === '' ? undefined : JSON.parse(text)) as ResponseOf<Id>;
 }
 
-/** The response, for streams. Throws `RequestError` for every status but 2xx. */
+/** Returns the response, for streams. Throws `RequestError` if the status is not 2xx. */
 export async function send<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, headers = {}, body }: Input<Id>,
@@ -104,7 +104,7 @@ export const REFRESH_MS = 5_000;
 
 interface Options<Data> {
   isEnabled?: boolean;
-  /** 0: no automatic reload. It may depend on the last response. */
+  /** With 0, there is no automatic reload. The interval may depend on the last response. */
   refreshMs?: number | ((data: Data) => number);
 }
 

@@ -1,6 +1,6 @@
 /**
- * Streams new entries of the project's log. One tab of the browser reads the stream and publishes it to the others, so that
- * many tabs do not use up the few connections that a browser opens to one server.
+ * Streams new entries of the project's log. One tab of the browser reads the stream and publishes the entries to other
+ * tabs, so that many tabs do not use up the few connections that a browser opens to one server.
  */
 import { useEffect, useRef, useState } from 'react';
 import type { LiveLost, LiveEntry as StreamedEntry } from '../generated/interface.ts';
@@ -17,7 +17,7 @@ type LiveEvent =
   | { kind: 'lost'; count: number }
   | { kind: 'closed'; reason: string };
 
-/** The server sends at least a comment every 15 s; after three times as long the connection is dead. */
+/** The server sends at least a comment every 15 s; after 45 s without data the connection is dead. */
 const SILENCE_MAX_MS = 45_000;
 const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
@@ -30,7 +30,7 @@ export interface LiveStatus {
 }
 
 interface LiveListeners {
-  /** Called when the stream is open: all later entries are passed to `onEntries`. */
+  /** Called when the stream is open. All later entries are passed to `onEntries`. */
   onOpen: () => void;
   onEntries: (entries: LiveEntry[]) => void;
 }
@@ -65,16 +65,16 @@ function next(before: LiveStatus, event: Exclude<LiveEvent, { kind: 'entries' }>
   }
 }
 
-/** Returns a function that stops it. */
+/** Returns a function that ends the subscription. */
 function subscribe(onEvent: (event: LiveEvent) => void): () => void {
   const stop = new AbortController();
   const { signal } = stop;
-  // On plain HTTP from another machine, locks are unavailable: such a page reads its own stream.
+  // On plain HTTP from another machine, locks are unavailable, so the tab reads a stream of its own.
   if (!('locks' in navigator)) {
     void readForever(onEvent, signal);
     return () => stop.abort();
   }
-  // Tabs with other tokens may belong to other projects.
+  // The channel is per token, since tabs with other tokens may belong to other projects.
   const channel = new BroadcastChannel(`waypost.live.${token() ?? ''}`);
   channel.onmessage = ({ data }) => onEvent(data as LiveEvent);
   const publish = (event: LiveEvent): void => {
@@ -83,7 +83,7 @@ function subscribe(onEvent: (event: LiveEvent) => void): () => void {
   };
   const readAsLeader = (): Promise<void> => readForever(publish, signal);
   navigator.locks.request(channel.name, { signal }, readAsLeader).catch(() => {}); // aborted while waiting for the lock
-  // The tab that reads the stream may have opened it long ago.
+  // Another tab may have opened the stream long ago, before this tab could receive the event.
   onEvent({ kind: 'open' });
   return () => {
     stop.abort();

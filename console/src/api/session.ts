@@ -1,6 +1,6 @@
 /**
- * The server's environment, and the token of the session. The token is kept in `sessionStorage` and sent in `Authorization`:
- * never in a cookie, never in a URL.
+ * The server's environment, and the token of the session. The token is kept in `sessionStorage` and sent in
+ * `Authorization`, never in a cookie or a URL.
  */
 import { useSyncExternalStore } from 'react';
 
@@ -31,7 +31,7 @@ export function token(): string | undefined {
   return environment.token ?? sessionStorage.getItem(KEY) ?? undefined;
 }
 
-/** `undefined` ends the session. */
+/** Sets the token of the session. `undefined` ends the session. */
 export function setToken(value: string | undefined): void {
   if (value === undefined) sessionStorage.removeItem(KEY);
   else sessionStorage.setItem(KEY, value);

@@ -1,6 +1,6 @@
 /** Filters the entries of the page by the words of a search, and returns the number of matches. */
 
-/** The text of each entry before the user types into it. */
+/** The text of each entry, read before the user types into the entry. */
 const texts = new WeakMap<Element, string>();
 
 export function find(searched: string): string {

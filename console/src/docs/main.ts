@@ -1,6 +1,6 @@
 /**
- * Makes the API page (scripts/docs-page.ts) interactive: search, and a form for each operation whose values go into the
- * example, which can be sent to this server. The page is readable without this script.
+ * Makes the API page (scripts/docs-page.ts) interactive: search, and a form for each operation. The values of the form
+ * are inserted into the example, which can be sent to this server. The page is readable without this script.
  */
 
 import { element } from './element.ts';
@@ -89,7 +89,7 @@ function addForm(operation: HTMLDetailsElement): void {
     const { signal } = controller;
     void isTokenKnown.then(() => send(request(), { token: token.value, output, signal }));
   });
-  // An endless response is read only while its entry is open.
+  // An endless response is read only while the entry of its operation is open.
   operation.addEventListener('toggle', () => controller.abort());
   example?.after(button, output);
 }

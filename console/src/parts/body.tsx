@@ -12,7 +12,7 @@ const HEX_BYTES_MAX = 16_384;
 const ROW_BYTES = 16;
 
 interface Props {
-  /** At most one of the two is set. */
+  /** At most one of `text` and `base64` is set. */
   text?: string | undefined;
   base64?: string | undefined;
 }

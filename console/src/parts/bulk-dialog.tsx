@@ -31,7 +31,7 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
   }, [job]);
 
   const run = async (): Promise<void> => {
-    // Starting before the count is complete means all entries.
+    // A start before the count is complete applies to all entries.
     stop.current.abort();
     stop.current = new AbortController();
     const { signal } = stop.current;

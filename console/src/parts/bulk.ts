@@ -4,15 +4,15 @@ export interface Job {
   title: string;
   /** The unit of the count, as in "3 runs". */
   nounOf: (count: number) => string;
-  /** The past participle, as in "3 of 5 retried". */
+  /** The past participle of the action, as in "3 of 5 retried". */
   done: string;
-  /** The effect on the entries. */
+  /** The effect of the action on the entries. */
   warning: string;
   button: string;
   kind: 'main' | 'danger';
   /** Reports the count so far to `report`. */
   count: (report: (count: number) => void, signal: AbortSignal) => Promise<number>;
-  /** Changes one page and returns the cursor of the next. */
+  /** Changes one page and returns the cursor of the next page. */
   step: (cursor: string | undefined, signal: AbortSignal) => Promise<Step>;
 }
 

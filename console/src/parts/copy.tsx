@@ -17,7 +17,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   );
 }
 
-/** A name or a URL in a table: its first lines, with the full text as tooltip. */
+/** Shows the first lines of a name or a URL in a table, with the full text as tooltip. */
 export function Name({ children }: { children: string }) {
   return (
     <code title={children} className="line-clamp-3 min-w-36 font-mono text-[0.92em] break-all">

@@ -6,11 +6,11 @@ interface Props {
   title: string;
   onClose: () => void;
   children: React.ReactNode;
-  /** Buttons next to the one that closes. */
+  /** Buttons next to the button that closes the dialog. */
   actions?: React.ReactNode;
 }
 
-/** Open while it is rendered. */
+/** The dialog is open while it is rendered. */
 export function Dialog({ title, onClose, children, actions }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();

@@ -13,7 +13,7 @@ export interface FilterField {
   /** A time is stored in milliseconds. */
   kind?: 'text' | 'number' | 'time';
   choices?: readonly (readonly [value: string, text: string])[];
-  /** Hidden until it has a value or the user asks for more filters. */
+  /** The field is hidden until it has a value or the user asks for more filters. */
   isRare?: boolean;
 }
 
@@ -23,7 +23,7 @@ export function useFilter(): [values: Search, change: (values: Search) => void] 
   return [values, (changed) => void navigate({ to: '.', search: { ...values, ...changed } as never })];
 }
 
-/** The values of these fields only. */
+/** Returns the values of `fields` only. */
 export function filterOf(fields: readonly FilterField[], values: Search): Record<string, string> {
   return Object.fromEntries(
     fields.flatMap(({ name }) => {

@@ -23,7 +23,7 @@ interface Props<Row> {
   openKey?: string | undefined;
   /** Called when the last rows are visible. */
   onEnd?: (() => void) | undefined;
-  /** Reports whether the rows must not move, because the pointer is over the list or it is scrolled. */
+  /** Reports whether the rows must not move, because the pointer is over the list or the list is scrolled. */
   onPause?: (isPaused: boolean) => void;
 }
 
@@ -38,7 +38,7 @@ export function LongList<Row>(props: Props<Row>) {
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
-    // A new function would cause all rows to be measured again, so it changes only with the rows.
+    // A new function would cause all rows to be measured again, so the function changes only with the rows.
     getItemKey: useCallback((index: number) => latestKeyOf.current(rows[index] as Row), [rows]),
     estimateSize: () => ROW_PX,
     overscan: OVERSCAN_ROWS,
@@ -117,7 +117,9 @@ export function LongList<Row>(props: Props<Row>) {
   );
 }
 
-/** Uses the size that the browser reports after layout. Reading it earlier would force a layout for each new row. */
+/**
+ * Uses the size that the browser reports after layout. Reading the size earlier would force a layout for each new row.
+ */
 function sizeOf(element: Element, entry: ResizeObserverEntry | undefined, list: Virtualizer<HTMLDivElement, Element>) {
   const [size] = entry?.borderBoxSize ?? [];
   if (size) return Math.round(size.blockSize);

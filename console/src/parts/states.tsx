@@ -3,7 +3,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { RequestError } from '../api/client.ts';
 import { Button } from './button.tsx';
 
-/** An empty state, which should say what to do next. */
+/** An empty state, whose text should name the next action of the user. */
 export function Empty({ title, children }: { title: string; children?: React.ReactNode }) {
   return (
     <div className="flex flex-col items-center gap-2 px-4 py-10 text-center">
@@ -25,7 +25,7 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
   );
 }
 
-/** Shows the response once it is there, and until then that it is loading or why it failed. An old response stays visible. */
+/** Shows the response, or before the first response the loading state or the error. An old response stays visible. */
 export function QueryResult<T>({
   query,
   children,

@@ -8,7 +8,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** At most two units: `2h 5m`; below a second, milliseconds. */
+/** Returns at most two units, such as `2h 5m`, and below a second milliseconds. */
 export function duration(ms: number): string {
   const whole = Math.max(0, ms);
   if (whole < 1_000) return `${Math.round(whole)} ms`;
@@ -20,7 +20,7 @@ export function duration(ms: number): string {
   return `${Math.floor(whole / unitMs)}${name}${rest > 0 ? ` ${rest}${nextName}` : ''}`;
 }
 
-/** By time zone. Creating a format takes a hundred times as long as using it. */
+/** Formats by time zone, since creating a format takes a hundred times as long as using it. */
 const formats = new Map<string | undefined, Intl.DateTimeFormat>();
 
 export function exactTime(atMs: number, timeZone?: string): string {
@@ -64,7 +64,7 @@ const ISO_TIME = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/;
 /** A sentence from the server, with its ISO times shown in local format. */
 export function Sentence({ children }: { children: string }) {
   return children.split(ISO_TIME).map((part, index) =>
-    // Every other part is a time.
+    // Parts with an odd index are times.
     index % 2 === 0 ? (
       part
     ) : (

@@ -3,7 +3,10 @@ import { setToken } from '../api/session.ts';
 import { Button } from '../parts/button.tsx';
 import { TextField } from '../parts/field.tsx';
 
-/** Asks for a token. The first request shows whether it is valid; the page returns here if it is rejected. */
+/**
+ * Asks for a token. The first request shows whether the token is valid. If the token is rejected, this form is shown
+ * again.
+ */
 export function LoginForm({ wasRejected }: { wasRejected: boolean }) {
   const [text, setText] = useState('');
   const submit = (event: FormEvent): void => {

@@ -8,7 +8,7 @@ export interface PaletteTarget {
   to: string;
 }
 
-/** Names from the server; absent until they are loaded. */
+/** Names from the server. A list is absent until it is loaded. */
 export interface KnownNames {
   queues?: readonly string[] | undefined;
   schedules?: readonly string[] | undefined;
@@ -18,7 +18,10 @@ export interface KnownNames {
 
 const TARGETS_MAX = 12;
 
-/** An id first, then screens, then names. Names that start with the text come before those that contain it. */
+/**
+ * Returns an id first, then screens, then names. Names that start with the text come before other names that contain the
+ * text.
+ */
 export function paletteTargetsFor(
   typed: string,
   screens: readonly (readonly [to: string, name: string])[],

@@ -1,4 +1,4 @@
-/** The screen shown when another one could not be loaded or rendered. The rest of the page stays usable. */
+/** The screen that is shown if another screen could not be loaded or rendered. The rest of the page stays usable. */
 import { useState } from 'react';
 import { Page } from '../parts/panel.tsx';
 import { Failure } from '../parts/states.tsx';
@@ -14,7 +14,10 @@ export function ScreenFailed({ error }: { error: unknown }) {
   );
 }
 
-/** Browsers may cache a failed script load, so only a reload helps. Reloading without a server would leave an empty page, hence the check. */
+/**
+ * Browsers may cache a failed script load, so only a reload helps. The server is checked first, since a reload without a
+ * server would leave an empty page.
+ */
 async function reload(): Promise<void> {
   const response = await fetch('/healthz');
   if (!response.ok) throw new Error(response.statusText);

@@ -12,7 +12,7 @@ interface CallResult {
   maxRetries?: number;
 }
 
-/** The result of the step. `undefined`: this attempt failed, and another result will follow. */
+/** Returns the result of the step, or undefined if this attempt failed and another result will follow. */
 export function stepOfCallResult(headerOf: (name: string) => string, text: string): Step | undefined {
   const { status, header, body, retried = 0, maxRetries = 0 } = JSON.parse(text) as CallResult;
   const isFinal = (status >= 200 && status < 300) || retried === maxRetries;

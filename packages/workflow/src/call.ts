@@ -1,6 +1,6 @@
 /**
- * One HTTP call of the endpoint as the server sees it: the messages that the call owns, and the checkpoints that save its
- * results (contract K). A call that has lost its messages gets a conflict response to its next checkpoint, and stops.
+ * One HTTP call of the server to the endpoint: the messages that the call owns, and the checkpoints that save the results
+ * of the call (contract K). A call that has lost its messages gets a conflict response to its next checkpoint, and stops.
  */
 import { WorkflowError, WorkflowNonRetryableError } from './errors.ts';
 import type { Reply } from './http.ts';
@@ -23,7 +23,7 @@ export interface Publish {
   body?: string;
 }
 
-/** A saved entry. With a token, the call owns its message and may continue from it. */
+/** A saved entry. If it has a token, the call owns the message of the entry and may continue after the entry. */
 export interface SavedEntry {
   messageId: string;
   token?: Token;
@@ -34,7 +34,7 @@ export interface Handover {
   messageId: string;
   token: Token;
   retried: number;
-  /** The entries of the journal that the call has not received yet, up to the message's own. */
+  /** The entries of the journal that the call has not received yet, up to the entry of the message. */
   entries?: RawStep[];
   /** The headers of the callback, if the message brings the response to a `context.call`. */
   headers?: Record<string, string[]>;
@@ -70,7 +70,10 @@ type OnSaved = (append: readonly Append[], entries: readonly SavedEntry[]) => Pr
 const LINGER_GRACE_MS = 250;
 export const LINGER_MS_MAX = 10_000;
 
-/** The call must not continue: the server has given its messages to another call (`lost`), or the run has ended (`ended`). */
+/**
+ * The call must not continue: the server has given the call's messages to another call (`lost`), or the run has ended
+ * (`ended`).
+ */
 export class CallOver extends Error {
   override name = 'CallOver';
   readonly reason: 'lost' | 'ended';
@@ -81,7 +84,7 @@ export class CallOver extends Error {
   }
 }
 
-/** Whether the server rejected a checkpoint for good, so that repeating it is useless. */
+/** Whether the server rejected a checkpoint permanently, so that a retry is useless. */
 export function isRejected(error: unknown): boolean {
   if (error instanceof WorkflowNonRetryableError) return true;
   return error instanceof WorkflowError && error.status === 422;
@@ -92,9 +95,9 @@ export class Call {
   readonly #onSaved: OnSaved;
   readonly #abort = new AbortController();
   readonly #endsAtMs: number;
-  /** How long the call stays open without work; 0: it ends at once. */
+  /** How long the call stays open without work. With 0, the call ends at once. */
   readonly lingerMs: number;
-  /** Maximum size of a last step that is sent together with the end of the run; 0: never. */
+  /** Maximum size of a last step that is sent together with the end of the run. With 0, no step is sent in this way. */
   readonly lastStepBytesMax: number;
   /** The token of the delivered message. */
   readonly #delivered: Token;
@@ -120,7 +123,7 @@ export class Call {
     return this.#abort.signal;
   }
 
-  /** The token of a message that the call owns; otherwise that of the delivered message. */
+  /** The token of a message that the call owns; otherwise the token of the delivered message. */
   get token(): Token {
     return this.#owned[0] ?? this.#delivered;
   }
@@ -138,7 +141,10 @@ export class Call {
     return (await this.#track({ done, append })).entries;
   }
 
-  /** Like `checkpoint`, once nothing else is in progress. Returns the next message of the run if it becomes due while the call is open. */
+  /**
+   * Like `checkpoint`, for a call that has no other work in progress. Returns the next message of the run if that message
+   * becomes due while the call is open.
+   */
   async waitForNext(done: readonly Token[], append: readonly Append[]): Promise<Handover | undefined> {
     return (await this.#track({ done, append, ...this.#lingerMember })).next;
   }
@@ -149,8 +155,8 @@ export class Call {
   }
 
   /**
-   * Reports that all messages of the call have failed with `reply`. Returns the next message of the run if it becomes due while
-   * the call is open. Throws as `checkpoint` does; the failure has not been reported then.
+   * Reports that all messages of the call have failed with `reply`. Returns the next message of the run if that message
+   * becomes due while the call is open. Throws like `checkpoint` if the failure could not be reported.
    */
   async fail({ status, headers, body }: Reply): Promise<Handover | undefined> {
     const { lingerMs } = this.#lingerMember;

@@ -65,7 +65,7 @@ export class Client {
     return Array.isArray(params) ? ids : (ids[0] ?? { workflowRunId: '' });
   }
 
-  /** Cancels runs by id, by filter, or all of them; returns their number. */
+  /** Cancels runs by id, by filter, or all runs. Returns the number of cancelled runs. */
   async cancel(
     request: string | string[] | RunSelection | { ids?: string | string[]; urlStartingWith?: string; all?: true },
   ): Promise<{ cancelled: number }> {
@@ -74,7 +74,10 @@ export class Client {
     return this.#server.json({ method: 'DELETE', path: pathOf('/v2/workflows/runs', cancelQueryOf(selection)) });
   }
 
-  /** Notifies all waiters of an event. With `workflowRunId`, it notifies that run only, even if the run starts to wait later. */
+  /**
+   * Notifies all waiters of an event. With `workflowRunId`, only that run is notified, even if the run starts to wait
+   * later.
+   */
   notify(notification: Notification): Promise<NotifyResponse[]> {
     return this.#server.notify(notification);
   }
@@ -124,7 +127,7 @@ function elementOf(server: Server, options: TriggerOptions, runId: string): obje
   };
 }
 
-/** `undefined`: an empty list of ids, which selects nothing. */
+/** Returns undefined for an empty list of ids, which selects nothing. */
 function selectionOf(
   request: string | string[] | RunSelection | { ids?: string | string[]; urlStartingWith?: string; all?: true },
 ): RunSelection | undefined {

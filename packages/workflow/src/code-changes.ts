@@ -1,10 +1,10 @@
-/** Compares the steps of the workflow with those in the journal of its run (contract K 7). */
+/** Compares the steps of the workflow with the steps in the journal of its run (contract K 7). */
 import { CodeChangedError } from './errors.ts';
 import type { Journal } from './journal.ts';
 import type { LazyStep } from './steps.ts';
 import type { Step } from './types.ts';
 
-/** What has changed, if the parallel `steps` differ from the journal's steps from `firstId` on. */
+/** Returns an error if the parallel `steps` differ from the steps of the journal, starting at `firstId`. */
 export function findChange({ results, plans }: Journal, steps: readonly LazyStep[], firstId: number) {
   for (const [index, { name, type }] of steps.entries()) {
     const id = firstId + index;
@@ -21,7 +21,7 @@ export function findChange({ results, plans }: Journal, steps: readonly LazyStep
   return undefined;
 }
 
-/** What has changed, if the workflow returned after `count` steps and the journal has more. */
+/** Returns an error if the workflow returned after `count` steps although the journal has more steps. */
 export function findChangeAtReturn({ results, plans }: Journal, count: number): CodeChangedError | undefined {
   const [id] = [...results.keys(), ...plans.keys()].filter((id) => id > count).sort((a, b) => a - b);
   const removed = id === undefined ? undefined : (results.get(id) ?? plans.get(id));

@@ -1,4 +1,4 @@
-/** The context of one call: turns what the workflow requests into steps. */
+/** The context of one call: turns the requests of the workflow into steps. */
 import { decodeBase64 } from './base64.ts';
 import { durationOf } from './durations.ts';
 import { WorkflowAbort, WorkflowCancelAbort, WorkflowError } from './errors.ts';
@@ -49,7 +49,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
   readonly #server: Server;
   readonly #execution: Execution | undefined;
 
-  /** Without `execution` it runs no steps: the first one throws `StepFound`. */
+  /** Without `execution`, the context runs no steps: the first step throws `StepFound`. */
   constructor(
     facts: RunFacts<TInitialPayload>,
     server: Server,
@@ -189,7 +189,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
   }
 }
 
-/** Headers as JSON carries them: a list of values for each name. */
+/** Returns the headers in their JSON form: a list of values for each name. */
 function asLists(headers: Record<string, string>): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
 }
@@ -200,7 +200,7 @@ function userIdOf(token: string): string {
     const { UserID } = JSON.parse(decodeBase64(token)) as { UserID?: string };
     if (UserID) return UserID;
   } catch {
-    // Not a token with a user id.
+    // The token has no user id.
   }
   throw new WorkflowError('The token contains no user id, so no webhook URL can be made with it.');
 }

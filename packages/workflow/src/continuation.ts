@@ -1,6 +1,6 @@
 /**
- * Handles one call from its delivery to its response: runs the workflow from the journal, and replays it for each message that
- * is handed to the call while it stays open (contract K 6).
+ * Handles one call from its delivery to its response: runs the workflow from the journal, and replays the workflow for
+ * each message that is handed to the open call (contract K 6).
  */
 import { decodeBase64 } from './base64.ts';
 import { Call, CallOver, type Handover } from './call.ts';
@@ -76,7 +76,7 @@ class RunningCall<TInitialPayload, TResult> {
     const text = body ?? (await this.#fetchBody(token, messageId));
     if (text === undefined) return this.#finished('workflow-already-ended');
     const isDelivered = token === tokenOf(this.#delivery.headers);
-    // As in the official library, the workflow gets the response of the call as its payload in this check.
+    // As in the official library, this check passes the response of the call to the workflow as the payload.
     if (isDelivered && !(await reachesStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
       return this.#rejected();
     const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
@@ -144,7 +144,7 @@ class RunningCall<TInitialPayload, TResult> {
   async #thrown(error: unknown, execution: Execution): Promise<MessageResult> {
     let cause = error;
     try {
-      // Nobody needs the results of running steps any more, so only finished ones are saved.
+      // Nobody needs the results of running steps any more, so only results of finished steps are saved.
       if (error instanceof CallOver || error instanceof WorkflowCancelAbort) await execution.saved();
       else {
         const next = await execution.settled();
@@ -183,7 +183,7 @@ class RunningCall<TInitialPayload, TResult> {
       throw new WorkflowError(`the server did not cancel the run: ${messageOf(text)}`, status);
   }
 
-  /** The journal up to the entry of the message, as in a delivery of the message. `undefined`: the run has ended. */
+  /** Returns the journal up to the entry of the message, as in its delivery. Returns undefined if the run has ended. */
   async #entriesUpTo({ entries, messageId, token }: Handover): Promise<RawStep[] | undefined> {
     if (entries) {
       this.#entries = [...this.#entries, ...entries];
@@ -195,7 +195,7 @@ class RunningCall<TInitialPayload, TResult> {
     return upToIt;
   }
 
-  /** The body of a message that was delivered without it: its entry in the journal. `undefined`: the run has ended. */
+  /** Reads the body of a message that was delivered without a body. Returns undefined if the run has ended. */
   async #fetchBody(token: string, messageId: string): Promise<string | undefined> {
     const entries = await fetchEntries(this.#delivery, token);
     if (!entries) return undefined;

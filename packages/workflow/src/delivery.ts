@@ -1,4 +1,4 @@
-/** Describes one request from the server in parsed form, and what the endpoint does with every request. */
+/** Describes one request from the server in parsed form, and defines the functions that every request needs. */
 import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
@@ -23,12 +23,12 @@ export interface Delivery<TInitialPayload> {
   endpoint: Endpoint<TInitialPayload>;
   headers: Headers;
   body: string;
-  /** Everything that a context consists of, except the payload. */
+  /** The data of a context, except the payload. */
   facts: Omit<RunFacts<TInitialPayload>, 'requestPayload'>;
   middlewares: Middlewares;
 }
 
-/** Whether the workflow reaches a step with the payload. If it returns earlier, it has rejected the request. */
+/** Whether the workflow reaches a step with the payload. A workflow that returns earlier has rejected the request. */
 export async function reachesStep<TInitialPayload, TResult>(
   { routeFunction }: Workflow<TInitialPayload, TResult>,
   { endpoint, facts }: Pick<Delivery<TInitialPayload>, 'endpoint' | 'facts'>,
@@ -57,7 +57,7 @@ export function handoverOf<T>({ headers, facts, body }: Delivery<T>): Handover {
   return { ...handover, headers: asLists, ...(body !== '' && { body }) };
 }
 
-/** The current journal of the run. `undefined`: the run has ended. */
+/** Returns the current journal of the run, or undefined if the run has ended. */
 export async function fetchEntries<T>(
   { endpoint: { server }, facts: { workflowRunId }, headers }: Delivery<T>,
   token = headers.get(HEADER.checkpoint) ?? '',
@@ -71,7 +71,10 @@ export async function fetchEntries<T>(
   }
 }
 
-/** Whether the request has the headers of every delivery of a run. Anybody may send the other headers of one. */
+/**
+ * Whether the request has the headers that every delivery of a run has. A plain request may have other headers of a
+ * delivery.
+ */
 export function hasRunHeaders(headers: Headers): boolean {
   return headers.get(HEADER.runId) !== null && headers.get(HEADER.checkpoint) !== null;
 }

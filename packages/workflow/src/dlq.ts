@@ -106,14 +106,14 @@ export class DLQ {
   }
 }
 
-/** `undefined`: an empty list of ids, which selects nothing. */
+/** Returns undefined for an empty list of ids, which selects nothing. */
 function selectionOf(request: Selection): DlqSelection | undefined {
   if (typeof request === 'string') return { dlqIds: [request] };
   if (Array.isArray(request)) return request.length === 0 ? undefined : { dlqIds: request };
   return request;
 }
 
-/** The last page has no cursor; the server may send an empty one. */
+/** Removes an empty cursor, which the server may send with the last page. */
 function lastPage<T extends { cursor?: string }>(page: T): T {
   if (page.cursor) return page;
   const { cursor: _, ...rest } = page;

@@ -1,10 +1,10 @@
 /** Errors that a workflow may throw, and how an error is reported to the server. */
 import type { Duration, FailureFunctionPayload, Step } from './types.ts';
 
-/** A workflow, its endpoint or the server breaks a rule. */
+/** Thrown when a workflow, its endpoint or the server violates the API or the protocol. */
 export class WorkflowError extends Error {
   override name = 'WorkflowError';
-  /** The status of the server's response, if that is the cause. */
+  /** The status of the server's response, if the response is the cause. */
   readonly status?: number;
 
   constructor(message: string, status?: number) {

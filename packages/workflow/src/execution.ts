@@ -1,7 +1,7 @@
 /**
- * Runs the steps of one call. Steps with a result in the journal are read from it; the others are executed and saved, and the
- * workflow continues. Steps that start in the same turn of the event loop form a group. The journal has exactly the entries
- * that the official library would write, so that either library can take over a run (contract K 6).
+ * Runs the steps of one call. If the journal has the result of a step, the result is read; otherwise the step is executed
+ * and its result saved. Steps that start in the same turn of the event loop form a group. The journal has exactly the
+ * entries that the official library would write, so that either library can take over a run (contract K 6).
  */
 import { type Append, type Call, CallOver, type Handover, type Token } from './call.ts';
 import { findChange, findChangeAtReturn } from './code-changes.ts';
@@ -16,7 +16,7 @@ import type { Step } from './types.ts';
 export interface StepObserver {
   beforeExecution(stepName: string): Promise<void>;
   afterExecution(stepName: string, result: unknown): Promise<void>;
-  /** Called where a call of the official library would end, and the next one start. */
+  /** Called at the point at which a call of the official library would end and the next call would start. */
   continued(): Promise<void>;
 }
 
@@ -39,7 +39,7 @@ interface Suspension {
 interface Group {
   firstId: number;
   steps: LazyStep[];
-  /** `undefined`: another call executes these steps. */
+  /** Resolves to undefined if another call executes these steps. */
   values: Promise<unknown[] | undefined>;
 }
 
@@ -61,7 +61,7 @@ export class Execution {
   readonly #call: Call;
   readonly #observer: StepObserver;
   #suspend: (why: Suspension) => void = () => {};
-  /** How many steps the workflow has reached, which is also the id of the latest. */
+  /** How many steps the workflow has reached, which is also the id of the latest step. */
   #count = 0;
   #currentGroup: Group | undefined;
   /** The name of the step whose function is being called. */
@@ -73,13 +73,13 @@ export class Execution {
   #unsaved: UnsavedResult | undefined;
   /** Tokens of messages that are finished as soon as the next entry is saved. */
   #finishedTokens: Token[];
-  /** The latest save, which the next one follows. */
+  /** The latest save. The next save waits for it. */
   #saving: Promise<unknown> = Promise.resolve();
   /** A save ended the call: the call lost the run or exceeded its budget. */
   #isOver = false;
   /** Further steps are executed by another call. */
   #isClosed = false;
-  /** The pending notice that this call is finished. It settles only by failing; the workflow continues then. */
+  /** Set while this call reports its end. The promise never resolves; if it rejects, the workflow continues. */
   #finishing: Promise<never> | undefined;
 
   constructor(journal: Journal, call: Call, token: Token, observer: StepObserver) {
@@ -97,7 +97,7 @@ export class Execution {
     return this.#count;
   }
 
-  /** What has changed in the code, if the workflow returned before it reached all steps of the journal. */
+  /** The error if the workflow has returned before it reached all steps of the journal. */
   get changeAtReturn(): CodeChangedError | undefined {
     return findChangeAtReturn(this.#journal, this.#count);
   }
@@ -108,8 +108,8 @@ export class Execution {
   }
 
   /**
-   * How the run ends after the workflow has returned. `undefined`: another call ends it. Results of branches that are still
-   * running are ignored (contract K 6.11).
+   * Returns how the run ends after the workflow has returned, or undefined if another call ends the run. Results of
+   * branches that are still running are ignored (contract K 6.11).
    */
   async end(): Promise<RunEnd | undefined> {
     this.#isClosed = true;
@@ -132,8 +132,8 @@ export class Execution {
   }
 
   /**
-   * Resolves when no step is running and all results are saved, so that the failure of the workflow can be reported (contract
-   * K 6.3). No further step starts. Returns the next message if a branch has already handed the call over to it.
+   * Resolves when no step is running and all results are saved, so that the failure of the workflow can be reported
+   * (contract K 6.3). No further step starts. Returns the next message if a branch has already received it.
    */
   async settled(): Promise<Handover | undefined> {
     this.#isClosed = true;
@@ -144,7 +144,7 @@ export class Execution {
     return next;
   }
 
-  /** Resolves when all results are saved; to false if the call must not continue. */
+  /** Resolves when all results are saved: to true, or to false if the call must not continue. */
   async saved(): Promise<boolean> {
     const unsaved = this.#unsaved;
     if (!unsaved) return true;
@@ -219,8 +219,9 @@ export class Execution {
   }
 
   /**
-   * Lets the workflow continue before the result is saved. If the workflow returns, the result is sent together with the end
-   * of the run. Otherwise it is saved before the next step, or by the timer when the workflow does something else.
+   * Lets the workflow continue before the result is saved. If the workflow returns, the result is sent together with the
+   * end of the run. Otherwise the result is saved before the next step, or by the timer when the workflow does something
+   * else.
    */
   #saveSoon(result: Step): void {
     const timer = setTimeout(() => this.saved().catch(() => {}), 0); // the next step reports the error
@@ -229,7 +230,7 @@ export class Execution {
 
   /**
    * Resolves to whether the call continues. Messages that the call still owns when it ends are delivered again. Steps of
-   * several branches may finish during a save; each save finishes the message of the one before it.
+   * several branches may finish during a save; each save finishes the message of the save before.
    */
   #save(result: Step): Promise<boolean> {
     const saving = this.#saving.then(() => this.#saveNow(result));
@@ -253,7 +254,7 @@ export class Execution {
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
     if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#startGroup(steps, firstId);
-    // The delivery of one result of an unfinished group: only the last result continues the run.
+    // The delivery is for one result of an unfinished group. Only the last result continues the run.
     if (!step || !last?.targetStep) {
       return this.#finishCall(
         this.#finishedTokens,
@@ -264,7 +265,7 @@ export class Execution {
     return this.#finishCall(this.#finishedTokens, [await this.#appendFor(step, last.targetStep, steps.length)], true);
   }
 
-  /** Plans a group, and executes the steps whose plans this call owns: usually all of them. */
+  /** Plans a group, and executes the steps whose plans this call owns: usually all steps. */
   async #startGroup(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const size = steps.length;
     const plans = steps.map((step, index) => delayedAppend(planOf(step, firstId + index, size)));
@@ -297,8 +298,9 @@ export class Execution {
   }
 
   /**
-   * Executes or requests the steps of a group whose plans this call owns. Only the journal up to a result shows whether that
-   * result completes the group. So the one that is saved last is handed to the call, and the earlier ones need no delivery.
+   * Executes or requests the steps of a group whose plans this call owns. Only the journal up to a result shows whether
+   * that result completes the group. So the result that is saved last is handed to the call, and the earlier results need
+   * no delivery.
    */
   async #executeOwned(owned: PlannedStep[], steps: LazyStep[]): Promise<never> {
     const savedTokens: Token[] = [];
@@ -342,7 +344,7 @@ export class Execution {
     return this.#call.lingerMs > 0 && steps.some((step) => mayArriveWithin(step, this.#call.lingerMs));
   }
 
-  /** Ends the work of this call. `isSoon`: it stays open for the next message. */
+  /** Ends the work of this call. With `isSoon`, the call stays open for the next message. */
   async #finishCall(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
     this.#finishing = this.#sendFinish(done, append, isSoon);
     try {
@@ -375,7 +377,7 @@ export class Execution {
     }
   }
 
-  /** Reads the new result as from the journal, so that the first call and all later ones see the same value. */
+  /** Reads the new result as if from the journal, so that the first call and all later calls see the same value. */
   async #finished(step: LazyStep, result: Step): Promise<unknown> {
     const value = step.read(result);
     await this.#observer.afterExecution(step.name, value);

@@ -57,7 +57,7 @@ function errorOf({ body }: FailureReport): { message: string; stack: string } {
     const { message, stack } = JSON.parse(text) as FailureFunctionPayload;
     if (message) return { message, stack: stack ?? '' };
   } catch {
-    // Not a response of this library.
+    // The response is not from this library.
   }
   return { message: `Couldn't parse 'failResponse' in 'failureFunction', received: '${text}'`, stack: '' };
 }

@@ -42,8 +42,9 @@ export type FastifyPlugin = (scope: FastifyScope) => Promise<void>;
 const BODY_LIMIT = 64 * 1024 * 1024;
 
 /**
- * A plugin with handlers by path. It receives request bodies as unparsed text and leaves the parsers of other routes unchanged.
- * A JSON parser would reject the empty body of a journal that must be fetched, and lose the bytes that were signed.
+ * A plugin with handlers by path. The plugin receives request bodies as unparsed text and leaves the parsers of other
+ * routes unchanged. A JSON parser would reject the empty body of a journal that must be fetched, and lose the bytes that
+ * were signed.
  */
 export function routes(
   handlers: Record<string, FastifyHandler>,

@@ -56,7 +56,7 @@ export function queryOf(selection: DlqSelection | RunSelection): Query {
   throw new WorkflowError(`The request has neither ids nor a filter; ${FOR_ALL}`);
 }
 
-/** Like `queryOf`, with an exact match for a URL and a prefix match for the start of one. Throws as `queryOf` does. */
+/** Like `queryOf`, with an exact match for a URL and a prefix match for the start of a URL. Throws like `queryOf`. */
 export function cancelQueryOf(selection: RunSelection): Query {
   const { workflowUrlStartingWith, workflowUrl, ...rest } = queryOf(selection);
   if (workflowUrlStartingWith && workflowUrl)

@@ -1,6 +1,6 @@
 /**
  * Saves the results of a group whose plans this call owns. Results that finish during a save are saved together. A saved
- * result needs no delivery once a later one is saved.
+ * result needs no delivery once a later result is saved.
  */
 import { type Call, isRejected, type Token } from './call.ts';
 import type { Step } from './types.ts';
@@ -16,7 +16,7 @@ export class GroupSaver {
   readonly #call: Call;
   /** Tokens of the latest saved results. */
   tokens: Token[] = [];
-  /** Whether the call owns the latest entry, and so may continue after it. */
+  /** Whether the call owns the latest entry, so that it may continue after this entry. */
   ownsLast = false;
   #pending: PendingResult[] = [];
   #isSaving = false;

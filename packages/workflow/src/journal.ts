@@ -10,11 +10,11 @@ export interface Journal {
   plans: ReadonlyMap<number, Step>;
   /** The entry that is being delivered; absent for the initial payload. */
   last?: Step;
-  /** `last` repeats an earlier entry, so it needs no work. */
+  /** Whether `last` repeats an earlier entry and needs no work. */
   isRepeated: boolean;
 }
 
-/** Reads the entries of a delivery. The first one is the payload. Entries that are not steps are skipped. */
+/** Reads the entries of a delivery. The first entry is the payload. Entries that are not steps are skipped. */
 export function readJournal([initial, ...entries]: readonly RawStep[]): Journal {
   const results = new Map<number, Step>();
   const plans = new Map<number, Step>();
@@ -40,7 +40,7 @@ function isPlan({ stepId }: Step): boolean {
   return stepId === 0;
 }
 
-/** The entries up to the one with `messageId`, as a delivery of that message brings them. */
+/** The entries up to the entry with `messageId`: the journal that a delivery of this message contains. */
 export function entriesUpTo(entries: readonly RawStep[], messageId: string): RawStep[] {
   if (entries.length === 1) return [...entries];
   return entries.slice(0, entries.findIndex((entry) => entry.messageId === messageId) + 1);

@@ -8,7 +8,7 @@ export interface StepError {
   body: string;
   headers: Headers;
   status: number;
-  /** Unix time in milliseconds, like all times here. */
+  /** Unix time in milliseconds, like all times in this file. */
   time: number;
 }
 

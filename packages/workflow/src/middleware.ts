@@ -4,7 +4,7 @@ import type { Step } from './types.ts';
 import { HEADER } from './wire.ts';
 import { type DebugEvents, type LifeCycleEvents, type WorkflowContext, WorkflowMiddleware } from './workflow.ts';
 
-/** The texts of `onInfo`. Apps compare them, so they match the official library's. */
+/** The texts of `onInfo`. Apps compare these texts, so the texts match those of the official library. */
 export const INFO = {
   received: 'Received request for workflow execution.',
   identified: (isFirst: boolean, isUnknown: boolean) =>
@@ -41,7 +41,9 @@ function nameOf(append: Append): string | undefined {
   return isCallResult ? undefined : stepName;
 }
 
-/** The middlewares of one call. An error thrown by one is logged to the console and does not affect the run. */
+/**
+ * The middlewares of one call. An error that a middleware throws is logged to the console and does not affect the run.
+ */
 export class Middlewares {
   // biome-ignore lint/suspicious/noExplicitAny: each workflow has its own payload and result types
   readonly #all: readonly WorkflowMiddleware<any, any>[];

@@ -1,4 +1,6 @@
-/** Serves workflows with `node:http`, and with frameworks that pass on its requests, such as Express with or without `express.json()`. */
+/**
+ * Serves workflows with `node:http` and with frameworks based on it, such as Express with or without `express.json()`.
+ */
 import { type EndpointRequest, type Handler, pairsOf, type Reply } from './http.ts';
 import { handlerOf } from './serve.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
@@ -61,7 +63,7 @@ function incomingOf(request: NodeRequest): EndpointRequest {
   };
 }
 
-/** The original body; if a parser has replaced it by a value, that value as JSON. */
+/** Returns the original body, or the JSON of the value with which a body parser has replaced the body. */
 async function bodyOf(request: NodeRequest): Promise<string> {
   const { body, headers } = request;
   if (typeof body === 'string') return body;

@@ -1,4 +1,4 @@
-/** Resolves what an endpoint is served with, from its options and otherwise from its environment. */
+/** Resolves the settings of an endpoint from its options, and otherwise from its environment. */
 import { LINGER_MS_MAX } from './call.ts';
 import { WorkflowError } from './errors.ts';
 import { Receiver } from './receiver.ts';

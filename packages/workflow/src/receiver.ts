@@ -23,7 +23,7 @@ export class Receiver implements WorkflowReceiver {
     this.#keys = [currentSigningKey, nextSigningKey].map(importKey);
   }
 
-  /** `url` is the URL of the endpoint. Without it, a signature for any URL is valid. */
+  /** `url` is the URL of the endpoint. Without `url`, a signature for any URL is valid. */
   async verify({ signature, body, url }: { signature: string; body: string; url?: string }): Promise<boolean> {
     const [header = '', claims = '', mac = ''] = signature.split('.');
     const signed = new TextEncoder().encode(`${header}.${claims}`);
@@ -58,7 +58,7 @@ async function checkClaims({ sub, exp, nbf, body: hash }: Claims, body: string, 
   return true;
 }
 
-/** Drops the query: the signature of a run that was triggered with one is still for this endpoint. */
+/** Drops the query: if a run was triggered with a query, its signatures are still for this endpoint. */
 function withoutQuery(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;

@@ -6,7 +6,10 @@ import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
 
 const LIBRARY_HEADERS = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
 
-/** Apps compare this text, both in responses and in the arguments of a failure function, so it matches the official library's (contract W 10). */
+/**
+ * Apps compare this text, both in responses and in the arguments of a failure function, so the text matches the official
+ * library's text (contract W 10).
+ */
 export const AUTHENTICATION_FAILED =
   'Failed to authenticate Workflow request. If this is unexpected, see the caveat https://upstash.com/docs/workflow/basics/caveats#avoid-non-deterministic-code-outside-context-run';
 
@@ -78,7 +81,7 @@ function respond(status: number, body: string, headers: Record<string, string> =
   return { status, headers: { ...LIBRARY_HEADERS, ...headers }, body };
 }
 
-/** Removes what a header value cannot carry: control characters, and characters beyond one byte. */
+/** Removes the characters that a header value cannot contain: control characters, and characters above one byte. */
 function headerText(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
   return text.replace(/[\x00-\x1f\x7f]|[^\x00-\xff]/g, '');

@@ -85,7 +85,8 @@ async function deliver<TInitialPayload, TResult>(
   const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
   const workflowRunId = isPlain ? runIdOf() : (headers.get(HEADER.runId) ?? '');
   if (isCallResult && !hasRunHeaders(headers)) return rejectUnauthenticated('no-workflow-id', middlewares);
-  // The body of a failure callback names the run too. `handleFailure` rejects an unauthorized one with another error.
+  // A failure callback also names the run in its body. `handleFailure` rejects an unauthorized callback with another
+  // error.
   if (!workflowRunId && !isFailure) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
   middlewares.workflowRunId = workflowRunId;
   const delivery: Delivery<TInitialPayload> = {

@@ -3,7 +3,7 @@ import { WorkflowError } from './errors.ts';
 import { sendByFetch, type TextResponse, transport } from './transport.ts';
 import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
-/** Delays before a request is repeated that got no response, or a 503. */
+/** Delays before the retries of a request that got no response, or a 503. */
 const RETRY_DELAYS_MS = [50, 200, 800];
 const RETRY_DELAY_MAX_MS = 800;
 
@@ -12,7 +12,7 @@ export interface Request {
   path: string;
   headers?: Record<string, string>;
   body?: string;
-  /** The token of a call, instead of the account's. */
+  /** The token of a call, instead of the account's token. */
   token?: string;
   /** The request is idempotent: it may be sent again even if the server has already processed it. */
   isRepeatable?: boolean;
@@ -62,8 +62,8 @@ export class Server {
   }
 
   /**
-   * The headers of a message: its own, then the client's for names that it does not set. A name without a prefix is
-   * forwarded, as in the official client.
+   * The headers of a message: its own headers, and the headers of the client that have other names. A name without a
+   * prefix is forwarded, as in the official client.
    */
   headersWith(own: Record<string, string>): Record<string, string> {
     const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
@@ -96,7 +96,7 @@ export class Server {
     }
   }
 
-  /** The JSON of a 2xx response. Throws `WorkflowError` with the status of any other. */
+  /** Returns the JSON of a 2xx response. Throws `WorkflowError` with the status of any other response. */
   async json<T>(request: Request): Promise<T> {
     const { status, text } = await this.send(request);
     if (status < 200 || status > 299) throw new WorkflowError(messageOf(text), status);

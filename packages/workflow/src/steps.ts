@@ -1,4 +1,6 @@
-/** Defines the kinds of steps: the entries that each leaves in the journal, and how its result is read from there (contract W 8.2, 14). */
+/**
+ * Defines the kinds of steps: the journal entries of each kind, and how a result is read from them (contract W 8.2, 14).
+ */
 import { decodeBase64 } from './base64.ts';
 import type { Append, Publish } from './call.ts';
 import { durationOf } from './durations.ts';
@@ -18,11 +20,17 @@ import type {
 export interface LazyStep<T = unknown> {
   name: string;
   type: StepType;
-  /** Additional members of its plan and its result. */
+  /** Additional members of the step's plan and result. */
   members?: Pick<Step, 'sleepFor' | 'sleepUntil' | 'waitEventId' | 'timeout'>;
-  /** Executes the step within the call and returns its result as JSON text. Absent: the server delivers the result later. */
+  /**
+   * Executes the step within the call and returns its result as JSON text. If absent, the server delivers the result
+   * later.
+   */
   execute?(): Promise<string | undefined>;
-  /** The entry that makes the server deliver the result. Absent: the step itself, when it is due. */
+  /**
+   * The entry that makes the server deliver the result. If absent, the server delivers the step itself when the step is
+   * due.
+   */
   request?(step: Step): Append;
   /** The value that the workflow receives for the result `step`. */
   read(step: Step): T;
@@ -49,13 +57,13 @@ export function resultOf(lazy: LazyStep, stepId: number, concurrent: number, out
   return { stepId, stepName, stepType, ...(out !== undefined && { out }), ...members, concurrent };
 }
 
-/** The entry that announces the step as one of a group. */
+/** The entry that announces the step as a member of a group. */
 export function planOf(lazy: LazyStep, targetStep: number, concurrent: number): Step {
   const { name: stepName, type: stepType, members } = lazy;
   return { stepId: 0, stepName, stepType, ...members, concurrent, targetStep };
 }
 
-/** `step` as an entry that the server delivers when its sleep is over. */
+/** `step` as an entry that the server delivers when the sleep of the step is over. */
 export function delayedAppend(step: Step): Append {
   const { sleepFor, sleepUntil } = step;
   // Whole seconds, rounded down: the server adds the remaining fraction.

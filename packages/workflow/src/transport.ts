@@ -1,6 +1,6 @@
 /**
- * Sends HTTP requests: with `fetch`, or on Node with its own HTTP client, which takes a third of the time. Connections are
- * kept alive and reused.
+ * Sends HTTP requests: with `fetch`, or on Node with Node's own HTTP client, which takes a third of the time. Connections
+ * are kept alive and reused.
  */
 
 export interface OutgoingRequest {
@@ -57,7 +57,10 @@ interface NodeProcess {
   getBuiltinModule?: (name: string) => unknown;
 }
 
-/** `undefined`: not on Node. The modules are loaded at run time, so that no bundler tries to include them. */
+/**
+ * Returns undefined if the runtime is not Node. The modules are loaded at run time, so that no bundler tries to include
+ * them.
+ */
 export function nodeTransport(silenceMaxMs = IDLE_MAX_MS): Transport | undefined {
   const { process } = globalThis as { process?: NodeProcess };
   const isNode = process?.release?.name === 'node' && !process.versions?.['bun'] && !process.versions?.['deno'];

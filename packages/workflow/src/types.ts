@@ -1,4 +1,4 @@
-/** The types of the public API: those of `@upstash/workflow` 1.x, under the same names. */
+/** The types of the public API: the types of `@upstash/workflow` 1.x, with the same names. */
 
 export const StepTypes = [
   'Initial',
@@ -120,14 +120,16 @@ export interface InvokeStepResponse<TBody> {
   isFailed?: boolean;
 }
 
-/** An official `Client`. Its `http` member has the address and the headers of its requests. */
+/** An official `Client`. Its `http` member has the address of the server and the headers of the requests. */
 export interface WorkflowClient {
   http: object;
 }
 
 /** Options for requests to the server. */
 export interface QStashClientExtraConfig {
-  /** Sent with each request, and with each message of a run: to its endpoint, and to the destinations of `context.call`. */
+  /**
+   * Sent with each request and with each message of a run, both to the endpoint and to destinations of `context.call`.
+   */
   headers?: ConstructorParameters<typeof Headers>[0];
   /** How often an idempotent request is retried, and the delay before each retry in milliseconds. */
   retry?: false | { retries?: number; backoff?: (retryCount: number) => number };

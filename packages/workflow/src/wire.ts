@@ -17,7 +17,10 @@ export const HEADER = {
   callback: 'Upstash-Workflow-Callback',
   callbackStepId: 'Upstash-Workflow-StepId',
   callbackStepName: 'Upstash-Workflow-StepName',
-  /** Written by this library next to the plain header, which other libraries read: a plain header loses surrounding spaces and its encoding. */
+  /**
+   * This library writes the encoded header in addition to the plain header, which other libraries read. A plain header
+   * loses surrounding spaces and its encoding.
+   */
   callbackStepNameEncoded: 'Upstash-Workflow-StepName-Encoded',
   callbackStepType: 'Upstash-Workflow-StepType',
   callbackConcurrent: 'Upstash-Workflow-Concurrent',
@@ -43,7 +46,7 @@ export const PROTOCOL_VERSION = '1';
 export const SDK = 'v1.3.3-waypost';
 
 export const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
-/** For messages to other services: their failure does not end the run. */
+/** For messages to other services, whose failure does not end the run. */
 export const FEATURES_OF_CALL = 'WF_NoDelete,InitialBody';
 
 /**

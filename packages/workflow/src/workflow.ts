@@ -1,6 +1,6 @@
 /**
- * The types that users write workflows with: a function of the context, its options and middlewares. They are in one file
- * because they refer to one another.
+ * The types that users write workflows with: a function of the context, its options and middlewares. The types are in one
+ * file because they refer to one another.
  */
 import type {
   CallResponse,
@@ -76,7 +76,7 @@ export abstract class WorkflowContext<TInitialPayload = unknown> {
   /** Sleeps for a number of seconds, or a duration. */
   abstract sleep(stepName: string, duration: number | Duration): Promise<void>;
 
-  /** Sleeps until a time: a date, its text, or Unix seconds. */
+  /** Sleeps until a time: a date, a date as text, or Unix seconds. */
   abstract sleepUntil(stepName: string, datetime: Date | string | number): Promise<void>;
 
   /** Has the server send an HTTP request and returns the response, whatever its status. */
@@ -176,7 +176,7 @@ export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
 export interface InvokableWorkflow<TInitialPayload, TResult> {
   routeFunction: RouteFunction<TInitialPayload, TResult>;
   options: WorkflowServeOptions<TInitialPayload, TResult>;
-  /** Its name in `serveMany`. */
+  /** The name of the workflow in `serveMany`. */
   workflowId?: string;
   useJSONContent?: boolean;
 }
@@ -237,7 +237,10 @@ export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> =
   middlewares?: WorkflowMiddleware<TInitialPayload, TResult>[];
   /** Logs events to the console. */
   verbose?: boolean;
-  /** Maximum duration of one call in milliseconds. After that the call ends and the server calls again. Default: no limit. */
+  /**
+   * Maximum duration of one call in milliseconds. Then the call ends and the server calls the endpoint again. Default: no
+   * limit.
+   */
   callBudgetMs?: number;
   /**
    * How long a call stays open for the result of a short sleep, a call, a wait or a retry, in milliseconds: 0 to 10,000. The

@@ -24,7 +24,7 @@ const WORDS = {
   },
 } as const;
 
-/** Messages that die after the start, such as a retried one, are not included. */
+/** Messages that die after the start, such as retried messages that fail again, are not included. */
 export function dlqJob(action: BulkAction, selection: Selection, filter: Record<string, string>): Job {
   const boundedFilter = { toDate: String(Date.now()), ...filter, count: PAGE_COUNT };
   const which = selection.kind === 'all' && Object.keys(filter).length > 0 ? ' that match the filter' : '';
@@ -64,7 +64,7 @@ async function changeEach(action: BulkAction, dlqIds: string[], signal: AbortSig
     return { done, missing: dlqIds.length - done };
   } catch (error) {
     if (!(error instanceof RequestError && error.status === 404)) throw error;
-    // The request fails as a whole if one entry is missing, so each is tried on its own.
+    // The whole request fails if one entry is missing, so the request is repeated for each entry separately.
     if (dlqIds.length === 1) return { done: 0, missing: 1 };
     const sum = { done: 0, missing: 0 };
     for (const id of dlqIds) {

@@ -16,8 +16,8 @@ interface Props {
 }
 
 /**
- * The header that overrides the stored value, the label and the type of the input, and the stored value. An empty input
- * overrides nothing.
+ * For each input: the header that overrides the stored value, the label, the type of the input, and the stored value. An
+ * empty input overrides nothing.
  */
 const FIELDS = [
   ['Upstash-Retries', 'Retries', 'number', ({ maxRetries }: Content) => String(maxRetries)],

@@ -44,7 +44,7 @@ const PAGE_COUNT = 100;
 export function Screen() {
   const [values] = useFilter();
   const filter = filterOf(FIELDS, values);
-  // A changed filter shows another list, with nothing selected.
+  // A changed filter shows another list, in which nothing is selected.
   return (
     <Page title="DLQ" about="The dead letter queue: dead messages, with the last response to each.">
       <Filters fields={FIELDS} />
@@ -230,7 +230,7 @@ function Detail({ dead }: { dead: DeadMessage }) {
   );
 }
 
-/** The error if there was no response; otherwise the body of the response. */
+/** Returns the body of the response, or the error if there was no response. */
 function reasonOf({ responseBody, responseBodyBase64 }: DeadMessage): string {
   return (responseBody ?? (responseBodyBase64 === undefined ? '' : 'binary response')).slice(0, 500);
 }

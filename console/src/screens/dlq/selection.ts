@@ -1,4 +1,4 @@
-/** The selected DLQ entries: some by id, or all that match the filter. Pure. */
+/** The selected DLQ entries: some entries by id, or all entries that match the filter. Pure. */
 export type Selection = { kind: 'some'; ids: ReadonlySet<string> } | { kind: 'all' };
 
 export const NONE: Selection = { kind: 'some', ids: new Set() };

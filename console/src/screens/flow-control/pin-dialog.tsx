@@ -9,7 +9,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Pins the limits of a key, so that messages no longer change them. An empty field is not pinned. */
+/** Pins the limits of a key, so that messages no longer change the limits. A limit whose field is empty is not pinned. */
 export function PinDialog({ of: key, onClose }: Props) {
   const [parallelism, setParallelism] = useState(textOf(key.parallelismMax));
   const [rate, setRate] = useState(textOf(key.rateMax));

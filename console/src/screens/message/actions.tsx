@@ -13,9 +13,9 @@ interface Props {
   messageId: string;
   content: Content;
   isFinished: boolean;
-  /** Whether it is waiting for its due time. */
+  /** Whether the message is waiting for its due time. */
   isDelayed: boolean;
-  /** Set while it is in the DLQ. */
+  /** Set while the message is in the DLQ. */
   dlqId: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The content of a message, from wherever it is stored: the message, the DLQ, or its log. Pure. */
+/** The content of a message, read from the message itself, from the DLQ or from the log. Pure. */
 import type { RequestSpec } from '../../api/as-code.ts';
 import type { ResponseOf } from '../../api/client.ts';
 import { isHidden } from '../../api/hidden.ts';
@@ -36,7 +36,7 @@ export function textOrBytes(base64: string): { text: string } | { base64: string
   }
 }
 
-/** A message with a hidden value cannot be sent again from here. */
+/** Whether a value of the message is hidden, so that the console cannot send the message again. */
 export function isRedacted({ header = {}, body, url, callback, failureCallback }: Content): boolean {
   const text = body !== undefined && 'text' in body ? body.text : undefined;
   const values = [...Object.values(header).flat(), text, url, callback, failureCallback];

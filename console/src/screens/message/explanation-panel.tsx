@@ -15,7 +15,7 @@ const TONES: Partial<Record<Explanation['reason'], Tone>> = {
   due: 'quiet',
 };
 
-/** Links to the latest replays. */
+/** How many of the latest replays are linked. */
 const SHOWN_REPLAYS = 5;
 
 export function ExplanationPanel({

@@ -1,4 +1,4 @@
-/** The link from a repeated message to its original, which is kept in the URL. */
+/** The link from a repeated message to the original message, whose id is kept in the URL. */
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { MessageLink } from '../messages/cells.tsx';
 

@@ -1,4 +1,4 @@
-/** The changes of a replay, from the form in which a message was edited. Pure. */
+/** The changes of a replay, from the form in which the user edited a message. Pure. */
 import { isHidden } from '../../api/hidden.ts';
 import type { Content } from './content.ts';
 
@@ -12,7 +12,7 @@ export interface ReplayForm {
   queueName: string;
 }
 
-/** The form as it is shown first. Hidden values are empty, since they have to be given again. */
+/** The initial form. Hidden values are empty, since the user has to enter hidden values again. */
 export function formOf({ method, url, header = {}, body, maxRetries, queueName }: Content): ReplayForm {
   return {
     method,
@@ -30,7 +30,7 @@ function shown(value: string): string {
   return isHidden(value) ? '' : value;
 }
 
-/** The body of the request: what `form` changes compared with `like`. */
+/** The body of the request: the values of `form` that differ from `like`. */
 export function changesOf(like: ReplayForm, form: ReplayForm) {
   const { method, destination, body, retries, queueName } = form;
   const before = headersIn(like.headers);

@@ -1,4 +1,4 @@
-/** Replays a message, as it was or with changes. */
+/** Replays a message, unchanged or with changes. */
 import { type FormEvent, useId } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
@@ -76,7 +76,7 @@ function readForm(data: FormData): ReplayForm {
   return {
     method: text('method'),
     destination: text('destination').trim(),
-    // A form submits each line break as two characters.
+    // A form submits each line break as two characters, `\r\n`.
     headers: text('headers').replaceAll('\r\n', '\n'),
     body: text('body').replaceAll('\r\n', '\n'),
     retries: text('retries'),

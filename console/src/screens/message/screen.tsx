@@ -1,4 +1,4 @@
-/** One message: why it is waiting or how it ended, its attempts, and its content. */
+/** One message: the explanation of its state, its attempts, and its content. */
 
 import { useParams } from '@tanstack/react-router';
 import { useMemo } from 'react';
@@ -32,7 +32,7 @@ export function Screen() {
   const isFinished = isEnd(entries.at(-1));
   const refreshMs = isFinished ? 0 : REFRESH_MS;
   const path = { messageId };
-  // The explanation may have been loaded before the log showed the end.
+  // The explanation is reloaded until its own reason is final, since the log may show the end earlier.
   const explanation = useCall(
     'explainMessage',
     { path },

@@ -9,13 +9,15 @@ export type TimelineItem =
       kind: 'attempt';
       number: number;
       startMs: number;
-      /** The entry that ended it: DELIVERED or ERROR. Absent while it runs, or if its worker was lost. */
+      /**
+       * The entry that ended the attempt: DELIVERED or ERROR. Absent while the attempt runs, or if its worker was lost.
+       */
       result?: Entry;
       /** The planned time of the next attempt. */
       nextMs?: number | undefined;
     };
 
-/** `entries`: oldest first, starting with the first. */
+/** Expects `entries` oldest first, starting with the first entry of the message. */
 export function timelineOf(entries: readonly Entry[]): TimelineItem[] {
   const items: TimelineItem[] = [];
   let attempts = 0;

@@ -104,7 +104,7 @@ const SEGMENT_CLASSES: Record<Segment['kind'], string> = {
   running: 'bg-busy',
 };
 
-/** Keeps an attempt of milliseconds visible among waits of days. */
+/** The minimum width of a segment, so that an attempt of milliseconds is visible among waits of days. */
 const WIDTH_MIN_PX = 4;
 
 function Axis({ items, isFinished }: { items: readonly TimelineItem[]; isFinished: boolean }) {

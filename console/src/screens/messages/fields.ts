@@ -1,4 +1,4 @@
-/** The filters of the API for messages and their log. */
+/** The filters of the API for messages and for log entries. */
 import type { FilterField } from '../../parts/filters.tsx';
 
 export const STATES_OF_LOG: FilterField = {

@@ -1,4 +1,4 @@
-/** The empty state of the message list: how to send the first message. */
+/** The empty state of the message list, which shows how to send the first message. */
 import { asCurl, headersOf, type RequestSpec } from '../../api/as-code.ts';
 import { useChange } from '../../api/client.ts';
 import { environmentOf } from '../../api/session.ts';

@@ -1,4 +1,4 @@
-/** The paginated log together with new entries from the live stream. It does not move while the user is reading. */
+/** The paginated log together with new entries from the live stream. The list does not move while the user is reading. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { ResponseOf } from '../../api/client.ts';
@@ -32,7 +32,7 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
     return queries.resetQueries({ queryKey: ['listLogs', 'pages'] });
   }, [queries]);
   const live = useLive(isEnabled && isLive, {
-    // Entries written while the stream was closed are in the pages.
+    // The pages are reloaded, since they contain the entries that were written while the stream was closed.
     onOpen: () => void queries.invalidateQueries({ queryKey: ['listLogs', 'pages'] }),
     onEntries: (entries) => {
       pending.current.push(...entries.filter((entry) => matches(entry, filter)));

@@ -11,7 +11,7 @@ export function merge(received: readonly LiveEntry[], read: readonly LiveEntry[]
   if (received.length === 0) return [...read];
   const known = new Set(read.map(keyOf));
   const fresh = received.filter((entry) => !known.has(keyOf(entry)));
-  // Sorting puts entries that were committed late at their time; it is stable.
+  // Sorting moves entries that were committed late to their time. The sort is stable.
   return [...fresh, ...read].sort((a, b) => b.time - a.time);
 }
 

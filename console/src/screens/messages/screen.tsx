@@ -1,4 +1,4 @@
-/** The messages of the project: one row per message, every state change, or the unfinished ones. */
+/** The messages of the project: one row per message, every state change, or only unfinished messages. */
 import { Button } from '../../parts/button.tsx';
 import { Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { Page } from '../../parts/panel.tsx';

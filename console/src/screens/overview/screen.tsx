@@ -32,7 +32,7 @@ export function Screen() {
   const range: Range = given in RANGES ? (given as Range) : '1h';
   const navigate = useNavigate({ from: '/overview' });
   const overview = useCall('getOverview');
-  // The empty state needs no more reloads once there is an entry.
+  // Once the log has an entry, the empty state is no longer shown, and the reloads stop.
   const latest = useCall(
     'listLogs',
     { query: { count: 1 } },
@@ -64,7 +64,7 @@ export function Screen() {
 }
 
 function Rates({ range }: { range: Range }) {
-  // Each new minute is a new query; within it, the same query is reloaded.
+  // Each new minute is a new query. Within a minute, the same query is reloaded.
   const toMs = Math.ceil(useNowMs() / MINUTE_MS) * MINUTE_MS;
   const fromMs = toMs - RANGES[range];
   const minutes = useCall('listMinutes', { query: { fromDate: fromMs, toDate: toMs } });

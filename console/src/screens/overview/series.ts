@@ -9,7 +9,7 @@ const MINUTE_MS = 60_000;
 /** The first list has the times in seconds, as the chart expects. */
 export type ChartData = [times: number[], ...lines: (number | null)[][]];
 
-/** From the minute of `fromMs` to the last complete minute before `toMs`; an incomplete one would always look like a drop. */
+/** From the minute of `fromMs` to the last complete minute before `toMs`. An incomplete minute would look like a drop. */
 export function chartDataOf(
   { minutes }: Minutes,
   fromMs: number,
@@ -28,8 +28,8 @@ export function chartDataOf(
 }
 
 /**
- * A quantile of a histogram: the upper bound of the bucket that contains it, or the last bound if it is above all bounds.
- * `null` if the histogram is empty.
+ * A quantile of a histogram: the upper bound of the bucket that contains the quantile, or the last bound if the quantile
+ * is higher. `null` if the histogram is empty.
  */
 export function quantileOf(counts: readonly number[], bounds: readonly number[], quantile: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0);

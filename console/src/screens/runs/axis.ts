@@ -7,27 +7,27 @@ export interface Range {
 /** The smallest range that can be zoomed to. */
 const RANGE_MS_MIN = 10;
 
-/** Zooms in if `by` is below 1. `anchor`: the position in the range, from 0 to 1, that stays fixed. */
+/** Zooms in if `by` is below 1. `anchor` is the position in the range, from 0 to 1, that stays fixed. */
 export function zoomRange({ fromMs, toMs }: Range, whole: Range, by: number, anchor = 0.5): Range {
   const lengthMs = Math.max(RANGE_MS_MIN, (toMs - fromMs) * by);
   const anchorMs = fromMs + (toMs - fromMs) * anchor;
   return clampRange({ fromMs: anchorMs - lengthMs * anchor, toMs: anchorMs + lengthMs * (1 - anchor) }, whole);
 }
 
-/** Moves forward by `by` times the length of the range, or backward if it is negative. */
+/** Moves forward by `by` times the length of the range, or backward if `by` is negative. */
 export function moveRange({ fromMs, toMs }: Range, whole: Range, by: number): Range {
   const stepMs = (toMs - fromMs) * by;
   return clampRange({ fromMs: fromMs + stepMs, toMs: toMs + stepMs }, whole);
 }
 
-/** Moves `range` inside `whole`, and shortens it if it is longer. */
+/** Moves `range` inside `whole`, and shortens a `range` that is longer than `whole`. */
 export function clampRange(range: Range, whole: Range): Range {
   const lengthMs = Math.min(range.toMs - range.fromMs, whole.toMs - whole.fromMs);
   const fromMs = Math.min(Math.max(range.fromMs, whole.fromMs), whole.toMs - lengthMs);
   return { fromMs, toMs: fromMs + lengthMs };
 }
 
-/** The position of a time in the range: from 0 to 1, or outside that for times outside the range. */
+/** The position of a time in the range: from 0 to 1, or below 0 or above 1 for times outside the range. */
 export function fractionOf(atMs: number, { fromMs, toMs }: Range): number {
   return toMs > fromMs ? (atMs - fromMs) / (toMs - fromMs) : 0;
 }

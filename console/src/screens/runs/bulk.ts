@@ -1,4 +1,4 @@
-/** Bulk actions on runs: cancel active ones; resume, restart or delete failed ones. */
+/** Bulk actions: cancel active runs; resume, restart or delete failed runs. */
 import { call } from '../../api/client.ts';
 import { countPages, type Job, stepsOf } from '../../parts/bulk.ts';
 
@@ -7,7 +7,7 @@ type Filter = Record<string, string>;
 const CANCELLED_COUNT = 100;
 const FAILED_COUNT = 50;
 
-/** Runs that start after this one are not included. */
+/** Runs that start after the call of this function are not included. */
 export function cancelJob(filter: Filter): Job {
   const bounded: Filter = { toDate: String(Date.now()), ...filter };
   const { state: _, workflowRunId, ...rest } = bounded;
@@ -61,7 +61,7 @@ const FAILED_WORDS = {
   },
 } as const;
 
-/** `ids`: only these runs. Without ids, all runs that match the filter and have failed so far. */
+/** With `ids`, the job changes only these runs; otherwise all runs that match the filter and have failed so far. */
 export function failedJob(action: FailedAction, filter: Filter, ids?: readonly string[]): Job {
   const bounded = { toDate: String(Date.now()), ...filter };
   const page = async (query: object, signal: AbortSignal) => {

@@ -100,7 +100,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
           </button>
         )}
       </div>
-      {/* The button with the name does the same for keyboard users. */}
+      {/* Keyboard users select the step with the button that shows its name. */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: see above */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: see above */}
       <div
@@ -146,7 +146,7 @@ function SegmentBar({ segment: { kind, fromMs, toMs }, range }: { segment: Segme
   );
 }
 
-/** Right of the bar; left of it near the right edge; on top of it if the bar fills the row. */
+/** The caption is right of the bar, left of a bar near the right edge, or on top of a bar that fills the row. */
 function captionPosition(fromMs: number, toMs: number, range: Range): React.CSSProperties {
   const from = clamp(fractionOf(fromMs, range));
   const to = clamp(fractionOf(toMs, range));

@@ -1,6 +1,6 @@
 /**
- * The timeline of a run: a row for each step, on a common time axis. It zooms and moves by plus, minus, arrows and 0, by
- * Ctrl with the wheel, and by dragging. Only the visible rows are rendered.
+ * The timeline of a run: a row for each step, on a common time axis. The keys plus, minus, arrows and 0,
+ * Ctrl with the wheel, and dragging zoom and move the timeline. Only the visible rows are rendered.
  */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';

@@ -5,7 +5,7 @@ import { call, REFRESH_MS, type RequestError, type ResponseOf } from '../../api/
 export type Run = ResponseOf<'listWorkflowRuns'>['runs'][number];
 export type RunEvent = ResponseOf<'listWorkflowMessageLogs'>['events'][number];
 
-/** Several runs may share an id; without the time, the latest one is meant. */
+/** Several runs may share an id. Without the time, the reference is to the latest of these runs. */
 export interface RunReference {
   id: string;
   createdAtMs?: number | undefined;
@@ -17,7 +17,7 @@ export interface RunWithEvents {
   events: readonly RunEvent[];
 }
 
-/** Longer bodies are truncated until the user asks for all. */
+/** Longer bodies are truncated until the user asks for the complete body. */
 export const SHOWN_BYTES = 4_000;
 /** Pages of 1,000 events each. */
 const PAGES_MAX = 20;
@@ -26,7 +26,7 @@ const RECENT_REFRESH_MS = 1_000;
 /** Events may be committed a little after their time. */
 const COMMIT_DELAY_MS = 10_000;
 
-/** `null`: there is no such run. */
+/** The data of a run is `null` if the run does not exist. */
 export function useRuns(references: readonly RunReference[]): UseQueryResult<RunWithEvents | null, RequestError>[] {
   const queries = useQueryClient();
   return useQueries({
@@ -75,7 +75,7 @@ async function readRun(
   return { run, events: await readEvents(run, isSame ? (known?.events ?? []) : [], signal) };
 }
 
-/** Loads only events that may be new. */
+/** Returns all events of the run. Loads only events that may be missing in `known`. */
 async function readEvents(run: Run, known: readonly RunEvent[], signal: AbortSignal): Promise<readonly RunEvent[]> {
   const fromDate = Math.max(0, (known[0]?.time ?? 0) - COMMIT_DELAY_MS);
   const found: RunEvent[] = [];

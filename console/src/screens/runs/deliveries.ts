@@ -1,4 +1,7 @@
-/** Derives the deliveries of each message of a run from its events: attempts, and when the next one is due. Pure. */
+/**
+ * Derives the deliveries of each message of a run from its events: the attempts, and the time at which the next attempt
+ * is due. Pure.
+ */
 import type { RunEvent } from '../../generated/interface.ts';
 
 /** A step that calls a URL takes three messages: the app executes the step, the server sends the request, the app receives the response. */
@@ -6,12 +9,12 @@ export type Purpose = 'step' | 'request' | 'response';
 
 export interface Attempt {
   purpose: Purpose;
-  /** Counts from 1 per message. */
+  /** The number of the attempt at its message, starting from 1. */
   number: number;
   fromMs: number;
-  /** Absent while it runs. */
+  /** Absent while the attempt runs. */
   toMs?: number;
-  /** Set when it failed. */
+  /** Set if the attempt failed. */
   error?: string;
   status?: number;
   response?: string;
@@ -21,25 +24,25 @@ export interface Delivery {
   messageId: string;
   purpose: Purpose;
   createdMs: number;
-  /** The time from which its first attempt may start. */
+  /** The earliest time of the first attempt. */
   dueMs: number;
   attempts: Attempt[];
   /** No further attempt follows. */
   isOver: boolean;
 }
 
-/** The messages of a run, and which of them belong to a step. */
+/** The deliveries of a run by message id, and the deliveries of its steps by step id. */
 export interface Deliveries {
   byId: Map<string, Delivery>;
-  /** By parallel step: the message that executes it. */
+  /** For parallel steps: the message that executes the step. */
   planOf: Map<number, Delivery>;
-  /** By step with a result: the message that continues the run with the result. */
+  /** For steps with a result: the message that continues the run with the result. */
   resultOf: Map<number, Delivery>;
-  /** By call step: the request, then the delivery of its response to the run. */
+  /** For call steps: the request, then the delivery of the response to the run. */
   callsOf: Map<number, Delivery[]>;
 }
 
-/** `events`: newest first, as the API lists them. */
+/** Expects `events` newest first, in the order of the API. */
 export function deliveriesOf(events: readonly RunEvent[]): Deliveries {
   const all: Deliveries = { byId: new Map(), planOf: new Map(), resultOf: new Map(), callsOf: new Map() };
   for (const event of events.toReversed()) {

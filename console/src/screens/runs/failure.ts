@@ -4,7 +4,7 @@ import type { WorkflowRun } from '../../generated/interface.ts';
 export interface RunFailure {
   /** The step that failed, if the app named it. */
   step?: string;
-  /** The status, or the reason why there was no response. */
+  /** The status of the response, or the reason why there was no response. */
   error: string;
   message?: string;
   /** The original response. */

@@ -1,4 +1,4 @@
-/** The raw JSON of a run: its journal while it is active, the run itself, and its events. */
+/** The raw JSON of a run: the journal while the run is active, the run itself, and its events. */
 import { useState } from 'react';
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
@@ -44,7 +44,7 @@ export function Journal({ shown }: { shown: RunWithEvents }) {
   );
 }
 
-/** The bodies in the journal are base64; textual ones are shown as text. */
+/** The bodies in the journal are base64. Textual bodies are shown as text. */
 function RawJournal({ runId }: { runId: string }) {
   const journal = useCall('getWorkflowRunJournal', { path: { workflowRunId: runId } });
   return (

@@ -1,4 +1,4 @@
-/** Sends an event to one run, or to all runs that wait for it. */
+/** Sends an event to one run, or to all runs that wait for the event. */
 import { useState } from 'react';
 import { useCall, useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';

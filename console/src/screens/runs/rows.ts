@@ -1,9 +1,9 @@
-/** The rows of the timeline: the steps of a run, and below an invoking step those of the child run, if it is expanded. Pure. */
+/** The rows of the timeline: the steps of a run, and below an expanded invoking step the steps of the child run. Pure. */
 import type { RunReference, RunWithEvents } from './data.ts';
 import { type Bar, barsOf } from './timeline.ts';
 
 export interface Row {
-  /** Unique in the timeline: the keys of the bars that lead to it. */
+  /** The keys of the bars from the top of the timeline to this row, which are unique together. */
   key: string;
   bar: Bar;
   depth: number;

@@ -24,7 +24,7 @@ export function RunActions({ run }: { run: Run }) {
           <Button onClick={() => setIsNotifying(true)}>Send an event…</Button>
           <Action
             operation="endWorkflowRun"
-            // The time distinguishes this run from a later one with the same id.
+            // The time distinguishes this run from a later run with the same id.
             input={{ path, query: { cancel: 'true' }, headers: { 'Upstash-Workflow-CreatedAt': String(createdAtMs) } }}
             kind="danger"
             question="The run executes no further steps, and a cancelled run cannot be resumed. Runs that it has invoked continue."
@@ -113,7 +113,7 @@ function StartNewRun({ id, dlqId, kind, name, about }: StartProps) {
   );
 }
 
-/** The events that its steps are waiting for. */
+/** The events that the steps of the run are waiting for. */
 function eventsOf({ steps }: Run): string[] {
   const waiting = steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
   return waiting.flatMap(({ state, stepType, waitEventId }) =>

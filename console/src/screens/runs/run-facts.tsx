@@ -47,7 +47,7 @@ export function RunFacts({ run }: { run: Run }) {
   );
 }
 
-/** The API lists the input as the output of a step before the first. */
+/** The API lists the input as the output of a step before the first real step. */
 function inputOf({ steps }: Run): string | undefined {
   const [first] = steps[0]?.steps ?? [];
   return (first as Step | undefined)?.out;

@@ -1,4 +1,4 @@
-/** One run: its state and the reason for it, its timeline, and its actions. */
+/** One run: its state with the reason, its timeline, and its actions. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Badge, StateBadge } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';

@@ -14,7 +14,7 @@ const TABS = [
 ] as const;
 
 const ALL = { fields: RUN_FIELDS, List: RunList };
-/** By the `view` in the URL. */
+/** The lists by the value of `view` in the URL. */
 const LISTS: Record<string, { fields: readonly FilterField[]; List: typeof RunList }> = {
   failed: { fields: FAILED_FIELDS, List: FailedList },
   waiting: { fields: WAITING_FIELDS, List: WaitingList },
@@ -24,7 +24,7 @@ export function Screen() {
   const [values] = useFilter();
   const { fields, List } = LISTS[values['view'] ?? ''] ?? ALL;
   const filter = filterOf(fields, values);
-  // A changed filter shows another list, with nothing selected.
+  // A changed filter shows another list, in which nothing is selected.
   const key = JSON.stringify(filter);
   return (
     <Page title="Workflow runs" about="Durable functions: each step is executed once, and its result is saved.">

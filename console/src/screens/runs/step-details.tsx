@@ -14,7 +14,7 @@ import { RunLink } from './run-link.tsx';
 import type { Bar } from './timeline.ts';
 import { TruncatedBody } from './truncated-body.tsx';
 
-/** Maps the states of a failure callback to those of a step. */
+/** Maps the states of a failure callback to the states of a step. */
 const STEP_STATES: Record<string, string> = {
   CALLBACK_INPROGRESS: 'STEP_PROGRESS',
   CALLBACK_SUCCESS: 'STEP_SUCCESS',

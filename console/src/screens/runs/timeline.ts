@@ -1,6 +1,6 @@
 /**
- * Computes the rows of a run's timeline and the time segments of each. Rows come from the run, exact times from its events; if
- * the events have expired, the times of the steps are used. Pure.
+ * Computes the rows of a run's timeline and the time segments of each row. Rows come from the run, exact times from its
+ * events. If the events have expired, the times of the steps are used. Pure.
  */
 import type { FailureFunction, NextStep, RunEvent, Step, WorkflowRun } from '../../generated/interface.ts';
 import { type Attempt, type Deliveries, type Delivery, deliveriesOf } from './deliveries.ts';
@@ -26,17 +26,17 @@ export interface Bar {
   attempts: Attempt[];
   /** The position of a step in its parallel group. */
   groupPosition?: 'first' | 'inner' | 'last';
-  /** Exactly one of the next three is set. */
+  /** Exactly one of `step`, `next` and `failure` is set. */
   step?: Step;
   next?: NextStep;
   failure?: FailureFunction;
-  /** The run that it invoked. */
+  /** The run that the step invoked. */
   child?: { id: string; createdAtMs: number | undefined };
-  /** Whether its result is reused from the failed run that this run resumes. */
+  /** Whether the result of the step is reused from the failed run that this run resumes. */
   isReused: boolean;
 }
 
-/** `nowMs`: the end of open segments of an active run. */
+/** Open segments of an active run end at `nowMs`. */
 export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: number): Bar[] {
   const deliveries = deliveriesOf(events);
   const runEndMs = run.workflowRunCompletedAt ?? Math.max(nowMs, run.workflowRunCreatedAt);
@@ -116,7 +116,7 @@ function phasesOf(step: Step, { deliveries, executing, runEndMs }: Context): Ste
   const endMs = Math.min(result?.createdMs ?? runEndMs, runEndMs);
   const execution = plan ?? executing;
   const phases: StepPhase[] = [];
-  // A parallel sleep is the delay of its plan, any other one that of its result.
+  // A parallel sleep is shown as the delay of its plan, any other sleep as the delay of its result.
   if (plan && plan.dueMs > plan.createdMs) phases.push(waitPhase(plan.createdMs, Math.min(plan.dueMs, endMs)));
   if (execution) phases.push(deliveryPhase(execution, plan ? endMs : Math.min(createdAt, endMs)));
   if (stepType.startsWith('Sleep')) {
@@ -186,7 +186,7 @@ function failureBar(failure: FailureFunction, { byId }: Deliveries, nowMs: numbe
   };
 }
 
-/** Attempts without events: each is known only by its error and its end time. */
+/** Returns the attempts of a step without events. Only the error and the end time of each attempt are known. */
 function phaseFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): StepPhase {
   const attempts = errors.map(
     ({ time, error, status, body }, index): Attempt => ({
@@ -202,7 +202,10 @@ function phaseFromErrors({ errors = [] }: Pick<NextStep, 'errors'>): StepPhase {
   return { segments: [], attempts };
 }
 
-/** The segment of a step without events. It ends with the saved result, or with the group if a parallel step is only planned. */
+/**
+ * The segment of a step without events. The segment ends with the saved result; if a parallel step is only planned, with
+ * the group.
+ */
 function estimatedSegment(step: Step, { previousEndMs, groupEndMs, runEndMs }: Context): Segment {
   const { createdAt, concurrent, stepType = '', sleepFor, sleepUntil } = step;
   const wakesMs = sleepUntil ?? (sleepFor === undefined ? undefined : createdAt + sleepFor);
@@ -213,7 +216,7 @@ function estimatedSegment(step: Step, { previousEndMs, groupEndMs, runEndMs }: C
   return { kind, fromMs, toMs: Math.max(fromMs, toMs) };
 }
 
-/** The delivery that continues the run after a group: the one with the last result. */
+/** The delivery that continues the run after a group: the delivery of the last result. */
 function continuingDelivery(steps: readonly Step[], { resultOf, byId }: Deliveries): Delivery | undefined {
   return steps
     .flatMap(({ stepId = 0, messageId }) => resultOf.get(stepId) ?? byId.get(messageId) ?? [])

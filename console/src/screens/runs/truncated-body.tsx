@@ -1,4 +1,4 @@
-/** A body of a run. The timeline loads it truncated; the rest is loaded on demand. */
+/** A body of a run. The timeline loads bodies truncated. The complete body is loaded on demand. */
 import { useState } from 'react';
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';

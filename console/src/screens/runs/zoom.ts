@@ -10,7 +10,7 @@ const DRAG_PX_MIN = 5;
 const TRACK = '[data-track]';
 
 export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
-  // `undefined`: the whole run is visible, including new steps.
+  // If the range is undefined, the whole run is visible, including new steps.
   const [chosen, choose] = useState<Range>();
   const [drag, setDrag] = useState<{ fromX: number; toX: number }>();
   const range = chosen === undefined ? whole : clampRange(chosen, whole);

@@ -1,4 +1,4 @@
-/** Rebuilds the request that creates a schedule. The API shows all of its settings, except redacted values. */
+/** Rebuilds the request that creates a schedule. The API shows all settings of a schedule, except redacted values. */
 import { headersOf, type RequestSpec } from '../../api/as-code.ts';
 import type { ResponseOf } from '../../api/client.ts';
 import { isHidden } from '../../api/hidden.ts';

@@ -2,7 +2,10 @@
 import { parseCron } from '../../../../src/protocol/times/cron.ts';
 import { nextCronTime } from '../../../../src/protocol/times/cron-times.ts';
 
-/** Up to `count` times after `afterMs`. An interval is counted from `anchorMs`, one of its times. Throws for an invalid expression. */
+/**
+ * Returns up to `count` times after `afterMs`. Intervals are counted from the time `anchorMs`. Throws for an invalid
+ * expression.
+ */
 export function upcomingTimes(cron: string, afterMs: number, count: number, anchorMs?: number): number[] {
   const parsed = parseCron(cron);
   const times: number[] = [];

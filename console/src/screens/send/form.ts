@@ -15,7 +15,7 @@ export interface Form {
   kind: Kind;
   destination: string;
   method: string;
-  /** One per line, as `Name: value`. */
+  /** One header per line, as `Name: value`. */
   headers: string;
   body: string;
   queueName: string;

@@ -1,4 +1,4 @@
-/** The tokens of this project. A full token can create and revoke them. */
+/** The tokens of this project. A full token can create and revoke tokens. */
 import { type FormEvent, useState } from 'react';
 import { type ResponseOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
