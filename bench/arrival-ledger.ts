@@ -1,6 +1,6 @@
 /**
- * Records which messages arrived, how often and when, for a receiver process with an IPC channel (`receiver-process.ts` is its
- * parent's side). Times are from CLOCK_MONOTONIC, which all processes of a machine share.
+ * Records which messages arrived, how often and when, for a receiver process with an IPC channel. The parent's side of
+ * the channel is `receiver-process.ts`. Times are from CLOCK_MONOTONIC, which all processes of a machine share.
  */
 import type { ReceiverCommand, ReceiverEvent } from './receiver-process.ts';
 
@@ -26,7 +26,7 @@ export function arrived(messageNumber: number): void {
   if (distinct === expected) send({ kind: 'complete' });
 }
 
-/** Handles the parent's commands from now on, after sending it `event`. The process exits when the parent disconnects. */
+/** Sends `event` to the parent and then handles the parent's commands. The process exits when the parent disconnects. */
 export function serveLedger(event: ReceiverEvent): void {
   process.on('message', handle);
   process.once('disconnect', () => process.exit(0));

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of a large backlog: delayed messages are stored by the million, and at each level the server's memory
- * and the latency of a publish are measured; then its idle CPU with all of them stored, and its start from that data.
+ * Measures the cost of a backlog of millions of delayed messages: the server's memory and the latency of a publish at
+ * each level, then the idle CPU use of the server with all messages stored, and the duration of its start with that data.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -16,7 +16,10 @@ import { arrivalDelaysMs, median, quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface BacklogOptions {
-  /** Numbers of stored messages at which memory and latency are measured, ascending. They are also measured with none. */
+  /**
+   * Numbers of stored messages at which memory and latency are measured, ascending. Both are also measured with an empty
+   * store.
+   */
   levels: number[];
   /** Messages in one batch request. */
   batchMessages: number;
@@ -24,7 +27,7 @@ export interface BacklogOptions {
   probeMessages: number;
   /** Idle time before the memory or the idle CPU is measured. */
   quietMs: number;
-  /** Over how long the idle CPU is measured. */
+  /** Duration of the measurement of the idle CPU use. */
   idleSeconds: number;
   onLevel?: (level: BacklogLevel) => void;
 }
@@ -49,17 +52,17 @@ export interface BacklogReport {
   acceptedPerSecond: number;
   /** Resident memory of a server that has just started on an empty folder. */
   idleEmptyMebibytes: number;
-  /** CPU use of the idle server with everything stored, in percent of one core. */
+  /** CPU use of the idle server with all messages stored, in percent of one core. */
   idleCpuPercent: number;
   /** Time from the spawn to the log line with the server's address. */
   startEmptyMs: number;
-  /** The same with the stored messages; then until /readyz first returns 200. */
+  /** With the stored messages: the time from the spawn to that log line, and to the first 200 of /readyz. */
   startStoredMs: number;
   readyStoredMs: number;
 }
 
 const PROBE_PER_SECOND = 500;
-/** At each level; medians are reported. */
+/** Probes at each level, of which the medians are reported. */
 const PROBES = 3;
 
 export async function measureBacklog(options: BacklogOptions): Promise<BacklogReport> {
@@ -70,7 +73,7 @@ export async function measureBacklog(options: BacklogOptions): Promise<BacklogRe
     const startEmptyMs = server.startMs;
     await sleep(options.quietMs);
     const idleEmptyMebibytes = residentMebibytes(server.pid);
-    // Without this warm-up, compilation and new connections would make the empty store look slower than the full one.
+    // Without this warm-up, compilation and new connections would make the empty store look slower than the full store.
     await probe(server, receiver, 0, options.probeMessages);
     const levels: BacklogLevel[] = [];
     let stored = 0;

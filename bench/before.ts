@@ -14,7 +14,7 @@ export interface BeforeOptions {
   /** The folder of the other checkout, with its dependencies installed. */
   program: string;
   isPostgres: boolean;
-  /** Each checkout's server is started first in half of them. */
+  /** In half of the rounds the server of this checkout is started first, in the other half the server of `program`. */
   rounds: number;
   /** Messages per burst. */
   messages: number;

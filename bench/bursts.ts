@@ -13,9 +13,9 @@ export interface BurstsOptions {
   rounds: number;
   /** Messages per burst. */
   messages: number;
-  /** Delivered by each server before the first round. */
+  /** Messages that each server delivers before the first round. */
   warmUpMessages: number;
-  /** CPU time in this period after a burst is counted with it. */
+  /** CPU time in this period after a burst is counted with the burst. */
   afterMs: number;
   onRound?: (first: Burst, second: Burst) => void;
 }

@@ -1,7 +1,8 @@
 /**
- * Measures how an unavailable cell affects the projects of other cells. Three PostgreSQL servers have one cell each, with the directory on
- * the first. The projects of two cells publish at a steady rate while the server of the third is killed or hangs, alternating
- * with rounds in which all are available. The third cell's project keeps sending requests.
+ * Measures how an unavailable cell affects the projects of other cells. Each of three PostgreSQL servers has one cell;
+ * the first server also has the directory. The projects of two cells publish at a steady rate while the server of the
+ * third cell is killed or hangs, alternating with rounds in which all servers are available. The third cell's project
+ * keeps sending requests.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -55,7 +56,7 @@ export interface AwayFigures {
   rejected: number;
 }
 
-/** How each state is started and ended. */
+/** The functions that start and end each state. */
 const STATES: Readonly<
   Record<State, { interrupt: (server: Cluster) => unknown; restore: (server: Cluster) => unknown }>
 > = {
@@ -66,7 +67,7 @@ const STATES: Readonly<
 
 /** Shorter than the default, so that a hanging server is detected, and retried, during the measurement. */
 const DATABASE_TIMEOUT = '3s';
-/** Publishes of the first second only open connections, and are not counted: opening them all at once distorts the p99. */
+/** Publishes of the first second are not counted: opening all connections at once distorts the p99. */
 const CONNECT_MS = 1_000;
 /** Time for lost sessions to be replaced, and for delayed messages to be delivered. */
 const RECOVERY_MS = 2_000;
@@ -202,7 +203,7 @@ async function measureState(
 /** Concurrent requests at each worker. */
 const REQUESTS_MAX = 16;
 
-/** Sends requests like the apps of a project whose cell is unavailable: whatever the response, they send the next one. */
+/** Sends requests like the apps of a project whose cell is unavailable: one after the other, whatever the response. */
 async function sendContinuously(
   end: AbortSignal,
   { url, otherUrls = [], token, destination }: LoadTarget,

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of a thousand idle cells, as schemas of one PostgreSQL: adding them, the start of a worker, an idle worker, the
- * first request to an idle cell, and the operator's commands; then a second worker.
+ * Measures the cost of a thousand idle cells, as schemas of one PostgreSQL: adding the cells, the start of a worker, an
+ * idle worker, the first request to an idle cell, the operator's commands, and a second worker.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -24,7 +24,7 @@ import { startWaypost } from './waypost-process.ts';
 
 export interface ManyCellsOptions {
   cells: number;
-  /** Each is in its own cell, which is idle at the first request. */
+  /** Each project is in its own cell, which is idle at the first request. */
   projects: number;
   idleSeconds: number;
   onFigure: (figure: Figure) => void;
@@ -32,7 +32,7 @@ export interface ManyCellsOptions {
 
 export const DEFAULT_MANY_CELLS = { cells: 1_000, projects: 6, idleSeconds: 30 };
 
-/** The first and the last of the added cells, as many as this, are reported. */
+/** The medians of this many cells are reported: of those added first, and of those added last. */
 const REPORTED = 20;
 /** The scrape interval of Prometheus; the metrics of cells are up to a minute old. */
 const SCRAPE_INTERVAL_MS = 15_000;

@@ -1,6 +1,7 @@
 /**
- * Measures the cost of cells: a message with 1, 4 and 16 cells on one PostgreSQL, with the same load per cell, in alternating rounds; and
- * an idle server with 64 cells and with one, right after its start when all are open, and later when they are idle.
+ * Measures the cost of cells: of a message with 1, 4 and 16 cells on one PostgreSQL, with the same load per cell, in
+ * alternating rounds; and of an idle server with 64 cells and with one, first while all cells are open after the start,
+ * then while all cells are idle.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -109,7 +110,10 @@ async function withCells<T>(
   return withCellsAt({ databaseUrl, pids: [server.pid] }, options, work);
 }
 
-/** `databaseUrl` is that of the first cell; the other cells are schemas of the same database. A worker connects to `workerUrl`. */
+/**
+ * `databaseUrl` is the URL of the first cell; the other cells are schemas of the same database. A worker connects to
+ * `workerUrl`.
+ */
 export async function withCellsAt<T>(
   { databaseUrl, workerUrl = databaseUrl, pids }: { databaseUrl: string; workerUrl?: string; pids: readonly number[] },
   { cells, projects }: { cells: number; projects: number },
@@ -182,7 +186,7 @@ async function measureLoad(server: CellsServer, receiver: Receiver, options: Cel
 
 /** Time after the last arrival for its outcome to be saved. */
 const SETTLED_MS = 100;
-/** The delay before each measurement, in which the start finishes (`open`) and all cells become idle (`idle`). */
+/** The delay before each measurement: `open` until the start has finished, `idle` until all cells are idle. */
 const DELAY_MS = { open: 5_000, idle: 25_000 };
 /** Shorter than the half minute for which an idle cell stays open. */
 const OPEN_MS = 20_000;

@@ -1,6 +1,6 @@
 /**
- * Starts a Node program as a child process, waits until it logs its address, reads its resource usage, and ends it by its own
- * process id. Used by the benchmarks and by the tests that kill the real server.
+ * Starts a Node program as a child process, waits until the program logs its address, reads its resource usage, and
+ * ends the process by its process id. Used by the benchmarks and by the tests that kill the real server.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -18,16 +18,16 @@ export interface ListeningProcess {
   startMs: number;
   /** Resolves once the process has ended, for whatever reason. */
   exited: Promise<Exit>;
-  /** Sends `signal` to this process alone and resolves once it has ended. */
+  /** Sends `signal` to this process alone and resolves once the process has ended. */
   end(signal: NodeJS.Signals): Promise<Exit>;
-  /** The last lines of its output, for error messages. */
+  /** The last lines of the process's output, for error messages. */
   output(): string;
 }
 
 export interface StartOptions {
   /** Added to this process's own environment. */
   env?: Record<string, string>;
-  /** How long the start may take; the process is killed after that. */
+  /** Time limit of the start, after which the process is killed. */
   startLimitMs?: number;
   /** Called with each line of output. */
   onLine?: (line: string) => void;
@@ -36,7 +36,7 @@ export interface StartOptions {
 // Enough to show why a start failed, and little memory even after a million lines.
 const OUTPUT_LINES_MAX = 60;
 
-/** Runs `node <argv>`. Rejects with the output if the process ends, or reaches the time limit, before it listens. */
+/** Runs `node <argv>`. Rejects with the output if the process ends, or the time limit is reached, before it listens. */
 export async function startListening(argv: string[], options: StartOptions = {}): Promise<ListeningProcess> {
   const startedAt = performance.now();
   const child = spawn(process.execPath, argv, {
@@ -64,7 +64,7 @@ export async function startListening(argv: string[], options: StartOptions = {})
   };
 }
 
-/** Reads both streams for as long as the process runs, so that it never blocks on a full pipe. */
+/** Reads both streams for as long as the process runs, so that the process never blocks on a full pipe. */
 function listeningUrl(
   child: ChildProcess,
   lines: string[],
@@ -115,7 +115,7 @@ export function cpuSeconds(pid: number): number {
   return user + system;
 }
 
-/** The same, including its children that have ended. */
+/** CPU time of all threads of `pid` and of its ended children, in seconds. */
 export function cpuSecondsWithEnded(pid: number): number {
   const { user, system, endedUser, endedSystem } = cpuTimes(pid);
   return user + system + endedUser + endedSystem;

@@ -21,7 +21,7 @@ export async function measureCommandLine(workload: typeof DEFAULT_COMMAND_LINE):
   return [...(await measureHelp(workload.rounds)), ...(await measureFollowing(workload))];
 }
 
-/** All starts together, the command with the highest median, and for comparison a Node process that does nothing, in alternation. */
+/** Measures, in alternation, the start of each command and of a Node process that does nothing. */
 async function measureHelp(rounds: number): Promise<Figure[]> {
   const times: { words: string[]; ms: number[] }[] = [];
   const bareMs: number[] = [];
@@ -50,7 +50,7 @@ async function measureHelp(rounds: number): Promise<Figure[]> {
   ];
 }
 
-/** Milliseconds from its start to its exit. */
+/** Milliseconds from the start of `node <args>` to its exit. */
 function startOf(args: string[]): number {
   const startedAt = performance.now();
   const { status } = spawnSync(process.execPath, args);
@@ -66,7 +66,7 @@ async function measureFollowing({ seconds, perSecond }: typeof DEFAULT_COMMAND_L
   const follower = spawn(process.execPath, [CLI, 'logs', '-f', '--json'], { env });
   const ended = new Promise((resolve) => follower.once('close', resolve));
   try {
-    await new Promise((resolve) => follower.stderr.once('data', resolve)); // it has started to follow
+    await new Promise((resolve) => follower.stderr.once('data', resolve)); // the first output: the follower has started
     const lags: number[] = [];
     const seen = new Set<string>();
     createInterface({ input: follower.stdout }).on('line', (line) => {

@@ -42,6 +42,6 @@ function secondsIfRunning(pid: number): number {
   try {
     return cpuSeconds(pid);
   } catch {
-    return 0; // it has ended: the next reading of its parent includes its time
+    return 0; // the child has ended: the next reading of the parent includes its time
   }
 }

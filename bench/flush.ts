@@ -2,7 +2,7 @@
 import { closeSync, fsyncSync, openSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Only the files of the data folder: a full `sync` would also wait for other programs. */
+/** Flushes only the files of the data folder: a full `sync` would also wait for other programs. */
 export function flush(dataDir: string): void {
   for (const entry of readdirSync(dataDir, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;

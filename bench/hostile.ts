@@ -20,7 +20,7 @@ import { arrivalDelaysMs } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface HostileOptions {
-  /** Each attack has its own server: the number of hanging origins, and the timeout of their messages. */
+  /** The number of hanging origins and the timeout of their messages, for each attack. Each attack has its own server. */
   attacks: { origins: number; timeout: string }[];
   probeMessages: number;
   /** Whether the worker is on PostgreSQL. */
@@ -36,7 +36,7 @@ export const DEFAULT_HOSTILE: HostileOptions = {
   probeMessages: 1_000,
 };
 
-/** The maximum number of attempts hangs earlier than this. */
+/** Time limit until the maximum number of attempts hang. */
 const HANG_LIMIT_MS = 60_000;
 const RETRY_DELAY_MS = 1_000;
 

@@ -1,6 +1,6 @@
 /**
- * Measures the cost of queues, flow-control keys and schedules, and whether blocked ones delay other messages. Each figure is
- * compared with the same measurement on an idle server, or with its bound, in the same run.
+ * Measures the cost of queues, flow-control keys and schedules, and the delay that blocked queues and keys cause. Each
+ * figure is compared with the same measurement on an idle server, or with its bound, in the same run.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 export interface LanesOptions {
   /** Messages through a queue of parallelism 1. */
   queueMessages: number;
-  /** Due messages of a paused key and of a full one. */
+  /** Due messages: half of them have a paused key, the other half a key whose rate limit is used up. */
   blockedMessages: number;
   /** Messages that measure latency, at a fixed rate. */
   probeMessages: number;
@@ -103,7 +103,7 @@ const measureQueue: Measure = async (server, receiver, { queueMessages }) => {
   ];
 };
 
-/** Messages of a paused key and of a full one become due before those of a healthy key. */
+/** Messages of a paused key and of a key whose rate limit is used up become due before messages of a healthy key. */
 const measureBlocked: Measure = async (server, receiver, { blockedMessages, probeMessages, quietMs }) => {
   const healthy = { ...target(server, receiver), headers: flowControl('healthy', 'parallelism=100') };
   await probe(receiver, healthy, probeMessages);
@@ -155,7 +155,7 @@ const measureMany: Measure = async (server, receiver, { keys, queues, quietMs })
   ];
 };
 
-/** All schedules trigger in the same minute: measures the time from its start to the last arrival. */
+/** All schedules trigger in the same minute: measures the time from the start of that minute to the last arrival. */
 const measureSchedules: Measure = async (server, receiver, { schedules }) => {
   await receiver.expect(schedules);
   const minuteMs = minuteAfterCreating(schedules);
@@ -243,7 +243,7 @@ async function listingMs(server: ListeningProcess, path: string): Promise<number
   return quantile(times, 0.99);
 }
 
-/** A full minute that leaves enough time to create the schedules before it. */
+/** The start of a minute, late enough to create all schedules first. */
 function minuteAfterCreating(schedules: number): number {
   const readyMs = Date.now() + 2_000 + schedules * 4;
   return Math.ceil(readyMs / 60_000) * 60_000;

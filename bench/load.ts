@@ -37,7 +37,7 @@ export interface LoadResult {
   startedNs: bigint;
   /** By message number: CLOCK_MONOTONIC when the message was due to be published, even if no connection was free. */
   sentNs: BigUint64Array;
-  /** By message number: from that time until the response was read. */
+  /** By message number: the time from `sentNs` until the response was read. */
   publishMs: Float64Array;
 }
 
@@ -51,7 +51,7 @@ export function publishPaced(target: LoadTarget, messages: number, perSecond: nu
   return run(target, messages, perSecond);
 }
 
-/** The same until `end` aborts, or `messages` are published. */
+/** Publishes at a fixed rate until `end` aborts, or `messages` are published. */
 export function publishPacedUntil(
   end: AbortSignal,
   target: LoadTarget,
@@ -190,7 +190,7 @@ class OrdinaryPublisher implements Publisher {
 export class BarePublisher implements Publisher {
   onResponse: (messageNumber: number) => void = () => undefined;
   onFailure: (error: Error) => void = () => undefined;
-  /** Called with each response that is not 2xx. By default, that is a failure. */
+  /** Called with each response that is not 2xx. By default, such a response is a failure. */
   onRejection: (response: string) => void = (response) => this.#fail(new Error(`publish rejected: ${response}`));
   readonly #socket: Socket;
   readonly #request: Buffer;

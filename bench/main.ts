@@ -424,7 +424,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'runs' && value !== 0)) process.exitCode = 1;
 }
 
-/** The gain of our library over the official one, and over the reference, which is last. */
+/** The gain of our library over the official library, and over the reference, which is the last contestant. */
 function gainsIn(steps: StepFigures[]): string[] {
   const [official, own] = [...new Set(steps.map(({ contestant }) => contestant))];
   const reference = values.alone ? undefined : steps.at(-1)?.contestant;

@@ -7,10 +7,10 @@ import { arrivalDelaysMs, quantile } from './statistics.ts';
 export interface Measurement {
   /** Messages per second, from the first publish to the last arrival. */
   throughputPerSecond: number;
-  /** In the burst, with 64 concurrent publishes. */
+  /** Latency of a publish in the burst, with 64 concurrent publishes. */
   publishP50Ms: number;
   publishP99Ms: number;
-  /** At the steady rate. */
+  /** Latency of a publish at the steady rate. */
   steadyPublishP50Ms: number;
   steadyPublishP99Ms: number;
   /** From publish to arrival at the steady rate. */
@@ -28,7 +28,7 @@ export interface Measurement {
 export interface Workload {
   /** Messages of the burst. */
   messages: number;
-  /** Messages of an unmeasured burst before it, which compiles code and opens connections. */
+  /** Messages of a preceding unmeasured burst, which compiles code and opens connections. */
   warmUpMessages: number;
   steadyPerSecond: number;
   steadySeconds: number;

@@ -30,7 +30,7 @@ export interface CostOptions {
   rounds: number;
   /** Duration at each rate. */
   seconds: number;
-  /** Messages without a fixed rate. */
+  /** Messages of a burst, which has no fixed rate. */
   burstMessages: number;
   /** Messages per worker, since each worker compiles its own code. */
   warmUpMessages: number;

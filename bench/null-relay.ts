@@ -1,7 +1,7 @@
 /**
- * The reference: the same HTTP on both sides as Waypost, with nothing in between. It reads each publish, responds at once
- * as a queue does, and forwards the body with undici. It has no store, signatures or retries; a crash loses all pending
- * messages. `node bench/null-relay.ts [connections per origin]`; by default 256, as in Waypost.
+ * The reference: the same HTTP on both sides as Waypost, with nothing in between. The relay reads each publish, responds
+ * at once as a queue does, and forwards the body with undici. The relay has no store, signatures or retries; a crash
+ * loses all pending messages. `node bench/null-relay.ts [connections per origin]`; by default 256, as in Waypost.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

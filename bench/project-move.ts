@@ -1,4 +1,4 @@
-/** Measures how long a project is paused while it moves to another cell. The project has a million delivered messages and many waiting ones. */
+/** Measures how long a move to another cell pauses a project with a million delivered and many waiting messages. */
 
 import { type MoveProgress, moveProject } from '../src/cells/move/move-project.ts';
 import { createStore } from '../src/store/create.ts';
@@ -23,7 +23,7 @@ export interface ProjectMoveFigures {
   copiedMs: number;
   pausedMs: number;
   deletedMs: number;
-  /** Duration of each step of the pause, by the table that it writes. */
+  /** Duration of each step of the pause. The key is the table that the step writes. */
   steps: Record<string, number>;
 }
 

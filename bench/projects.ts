@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
-/** Creates `count` projects in a new store and returns a token of each. `env` selects the database, if it is not in the folder. */
+/** Creates `count` projects in a new store and returns a token of each. `env` selects a database outside the folder. */
 export async function createProjects(
   dataDir: string,
   count: number,
@@ -15,7 +15,7 @@ export async function createProjects(
   return [first, ...(await addProjects(dataDir, count - 1, env))];
 }
 
-/** Adds `count` projects to a store that has its first, and returns a token of each. */
+/** Adds `count` projects to a store that has one project, and returns a token of each. */
 export async function addProjects(dataDir: string, count: number, env: Record<string, string>): Promise<string[]> {
   const tokens: string[] = [];
   while (tokens.length < count) {

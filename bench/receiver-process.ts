@@ -12,15 +12,15 @@ export interface Arrivals {
   repeated: number;
   /** Arrivals with a number that was not published. */
   unexpected: number;
-  /** CLOCK_MONOTONIC of the last first arrival. */
+  /** CLOCK_MONOTONIC when the last new message arrived; repeated arrivals do not count. */
   lastArrivalNs: bigint;
-  /** By message number; 0 if it has not arrived. */
+  /** First arrivals by message number; 0 if the message has not arrived. */
   arrivalsNs: BigUint64Array;
 }
 
 export type ReceiverEvent =
   | { kind: 'listening'; port: number }
-  /** It receives messages without an address of its own. */
+  /** The process receives messages without an address of its own. */
   | { kind: 'receiving' }
   | { kind: 'ready' }
   | { kind: 'complete' }
@@ -48,7 +48,7 @@ export async function startReceiver(peers: Peers): Promise<Receiver> {
   return { ...arrivals, url: `http://127.0.0.1:${first.port}` };
 }
 
-/** Resolves once the program has sent its first event, of the kind `until`. Rejects if it exits before. */
+/** Resolves once the program has sent its first event, of the kind `until`. Rejects if the program exits earlier. */
 export async function startArrivals<K extends ReceiverEvent['kind']>(
   program: string,
   argv: string[],

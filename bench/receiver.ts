@@ -1,7 +1,7 @@
 /**
  * The endpoint of the benchmarks: `node bench/receiver.ts ordinary|bare` (see `Peers`). Each body starts with the
- * message's number in ten digits, whose arrival is recorded. It runs as a separate process with an IPC channel; see
- * `receiver-process.ts`.
+ * message's number in ten digits, whose arrival is recorded. The endpoint runs as a separate process with an IPC
+ * channel; see `receiver-process.ts`.
  */
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
@@ -32,7 +32,7 @@ function serveBarely(socket: Socket): void {
     socket.write(OK);
   });
   socket.on('data', (chunk: Buffer) => splitter.push(chunk));
-  socket.on('error', () => socket.destroy()); // the sender was killed: the number of arrivals shows it
+  socket.on('error', () => socket.destroy()); // the sender was killed: the number of arrivals shows the loss
 }
 
 const server = process.argv[2] === 'bare' ? createServer(serveBarely) : createHttpServer(serveOrdinarily);

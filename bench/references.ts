@@ -11,8 +11,8 @@ import { fileURLToPath } from 'node:url';
 const FOLDER = fileURLToPath(new URL('./.references/', import.meta.url));
 
 /**
- * `packages` are names, optionally with `@` and a version or range; the default is the newest version. Returns the folder that
- * contains them. Install scripts are not run.
+ * `packages` are names, each with an optional `@` and version or range; the default is the newest version. Returns the
+ * folder that contains them. Install scripts are not run.
  */
 export function installReferences(packages: readonly string[], folder = FOLDER): string {
   mkdirSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 /**
- * Splits a stream of bytes into HTTP messages, which is all that a counting endpoint or a load generator needs. It supports
- * only messages with `Content-Length`, such as those of the benchmarks, and throws on a chunked message.
+ * Splits a stream of bytes into HTTP messages for counting endpoints and load generators, which need no other parsing.
+ * Supports only messages with `Content-Length`, such as those of the benchmarks, and throws on a chunked message.
  */
 type OnMessage = (buffer: Buffer, bodyStart: number, bodyEnd: number, headStart: number) => void;
 

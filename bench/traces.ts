@@ -13,7 +13,7 @@ export interface TracesOptions {
   rounds: number;
   /** Messages per burst. */
   messages: number;
-  /** Delivered by each server before the first round. */
+  /** Messages that each server delivers before the first round. */
   warmUpMessages: number;
   onRound?: (figure: Figure) => void;
 }
@@ -21,7 +21,7 @@ export interface TracesOptions {
 export const DEFAULT_TRACES: TracesOptions = { rounds: 30, messages: 4_000, warmUpMessages: 10_000 };
 
 const COLLECTOR = fileURLToPath(new URL('./collector.ts', import.meta.url));
-/** Longer than spans are buffered, so that the export of a burst's spans is counted with it. */
+/** Longer than spans are buffered, so that the export of a burst's spans is counted with the burst. */
 const AFTER_BURST_MS = 700;
 
 export async function measureTraces({ onRound, ...options }: TracesOptions): Promise<Figure[]> {

@@ -52,7 +52,7 @@ export class Thread {
   }
 }
 
-/** Callers that arrive during a sync share the next one. */
+/** Callers that arrive during a sync share the next sync. */
 export class Disk {
   readonly #clock: SimulatedClock;
   readonly #syncMs: Millis;

@@ -29,7 +29,7 @@ export interface ModelComparison {
 
 export interface CapacityReport {
   costs: Costs;
-  /** Measured figures, with those of the model for the same machine. */
+  /** Measured figures, with the figures of the model for the same machine. */
   comparisons: ModelComparison[];
   /** Simulated figures only. The load comes from other machines. */
   simulated: (Pick<SimulatedMachine, 'cores' | 'workers' | 'cells' | 'concurrent'> & { figures: SimulatedFigures })[];

@@ -16,7 +16,7 @@ import { SeededRandom } from '../../test/support/seeded-random.ts';
 import { SimulatedClock } from '../../test/support/simulated-clock.ts';
 import { Cores, Disk, Thread } from './machine.ts';
 
-/** In milliseconds of CPU, except `commitMs`. */
+/** Costs in milliseconds of CPU time, except `commitMs`, which is elapsed time. */
 export interface Costs {
   /** CPU of a worker's thread per message: half for the publish, half for the attempt. */
   workerMessage: Millis;
@@ -57,7 +57,7 @@ export interface SimulatedFigures {
 const TICK_MS = 0.001;
 const WARM_UP_MS = 300;
 const MEASURED_MESSAGES = 4_000;
-/** In simulated time. */
+/** The time limit of a simulation, in simulated time. */
 const LIMIT_MS = 60_000;
 const ORIGIN = 'https://endpoint.example';
 
@@ -156,7 +156,7 @@ class Simulation {
     });
   }
 
-  /** The store of the workers. A batch costs the worker and PostgreSQL CPU time before it runs, and the disk a sync after it. */
+  /** The store of the workers. A batch first costs CPU time of the worker and of PostgreSQL, and then a disk sync. */
   #store(driver: Driver, thread: Thread): Store {
     const { workerBatch, postgresBatch, postgresMessage } = this.#machine.costs;
     return storeOver(driver, undefined, {

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import type { Figure } from '../figure.ts';
 import { median } from '../statistics.ts';
 
-/** Each with an empty browser cache; medians are reported. */
+/** Loads, each with an empty browser cache. Medians are reported. */
 const LOADS = 5;
 
 export async function measureFirstLoad(browser: Browser, url: string): Promise<Figure[]> {

@@ -27,10 +27,10 @@ const LISTS: readonly (readonly [name: string, path: string])[] = [
 
 const HOUR_MS = 3_600_000;
 const WARM_UP = 2;
-/** Slow lists are measured over fewer pages. */
+/** After this time, the measurement of a list ends: slow lists are measured over fewer pages. */
 const LIST_LIMIT_MS = 3_000;
 
-/** The p95 over up to `pages` pages of each list: the first page and those that follow it by cursor. */
+/** The p95 over up to `pages` pages of each list: the first page and the pages that follow by cursor. */
 export async function measureLists(url: string, pages: number, note: (figures: Figure[]) => void): Promise<void> {
   const pool = new Pool(url, { connections: 1 });
   try {
@@ -58,7 +58,7 @@ function targetOf(path: string, cursor: string | undefined): string {
   return `${route}?${search}`;
 }
 
-/** Returns the cursor of the next page; after the last page, the first one follows. */
+/** Returns the cursor of the next page; `undefined` after the last page, so that the first page follows. */
 async function readPage(pool: Pool, path: string): Promise<string | undefined> {
   const response = await pool.request({ method: 'GET', path, headers: { authorization: AUTHORIZATION } });
   const text = await response.body.text();

@@ -20,7 +20,7 @@ export type ConsolePart = (typeof CONSOLE_PARTS)[number];
 
 export interface ConsoleOptions {
   parts: readonly ConsolePart[];
-  /** Stored before anything is measured. */
+  /** Messages that are stored before the measurements. */
   messages: number;
   runs: number;
   /** Pages that are read per list. */
@@ -30,7 +30,7 @@ export interface ConsoleOptions {
   /** Duration of each measurement at 500 events per second. */
   liveSeconds: number;
   burstMessages: number;
-  /** Rounds of the live view, each with and without it; medians are reported. */
+  /** Rounds of the live view, each measured with the view and without the view; medians are reported. */
   rounds: number;
   idleSeconds: number;
   /** Time after which an opened page is idle. */

@@ -34,7 +34,7 @@ const SMALL: HeavyRequest = {
   body: 'x',
 };
 
-/** Accepted messages are stored in this time. */
+/** The time after a response in which accepted messages are stored. */
 const AFTER_RESPONSE_MS = 150;
 
 export async function measureLoopBlocks(onBlock: (block: LoopBlock) => void = () => {}): Promise<LoopBlock[]> {
@@ -84,7 +84,7 @@ async function longestMs(watch: string): Promise<number> {
   return Number(await text(connect(watch)));
 }
 
-/** Resolves with status 0 if the connection was closed instead. */
+/** Resolves with status 0 if the connection was closed without a response. */
 export function send(
   url: string,
   { method, target, headers, body, isChunked }: HeavyRequest,

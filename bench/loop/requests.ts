@@ -1,6 +1,6 @@
 /**
- * The requests of allowed size that take the most event-loop time: large bodies, and small ones with as many elements as fit.
- * All have a valid token; most are rejected.
+ * The requests of allowed size that take the most event-loop time: large bodies, and bodies with the maximum number of
+ * small elements. All have a valid token; most are rejected.
  */
 import { randomBytes } from 'node:crypto';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';

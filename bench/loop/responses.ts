@@ -99,7 +99,7 @@ async function fill(url: string, objects: number): Promise<void> {
   }
 }
 
-/** Adds a day of minutes with counts in every bucket, the maximum of one response. */
+/** Adds a day of minutes with counts in every bucket: one response contains at most a day. */
 async function addMinutes(path: string): Promise<void> {
   const onFatal = (error: Error): void => {
     throw error;
@@ -141,7 +141,7 @@ async function probeTimesMs(url: string, route: string, options: ResponsesOption
   }
 }
 
-/** Uses its own connection. */
+/** Returns the response time of `GET /healthz` on a new connection, in milliseconds. */
 function probe(url: string): Promise<number> {
   const startedAt = performance.now();
   return new Promise((resolve, reject) => {

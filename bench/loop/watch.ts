@@ -1,6 +1,6 @@
 /**
- * Preloaded into a server to measure the longest block of its event loop since the last request. It responds on the socket that
- * `WAYPOST_LOOP_WATCH` names, from the measured loop itself.
+ * Preloaded into a server to measure the longest block of its event loop since the last request. Responses are sent from
+ * the measured loop itself, on the socket that `WAYPOST_LOOP_WATCH` names.
  */
 import { createServer } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

@@ -2,12 +2,12 @@
 
 interface OriginBacklog {
   origin: number;
-  /** The number of origins; message n goes to origin n modulo this. */
+  /** The number of origins; message n goes to origin n modulo `origins`. */
   origins: number;
   dueOf: (messageNumber: number) => number;
 }
 
-/** The maximum number of messages of the origin that a single message overtook: they were due earlier, but arrived later. */
+/** The maximum number of messages of the origin that were due before a single message, but arrived after that message. */
 export function overtakenMax(arrivalsNs: BigUint64Array, { origin, origins, dueOf }: OriginBacklog): number {
   const arrivals: { atNs: bigint; due: number }[] = [];
   /** By due time: the number of messages that have not arrived. */

@@ -1,9 +1,10 @@
 /**
- * Measures the recovery after an outage. Messages of many origins and projects became due while the server was down. When it starts,
- * one origin is down, one is slow, and new messages come from projects without a backlog. Half of them are due at once,
- * the other half after a second. The backlog is stored through the API before the server is stopped; the benchmark then waits for its due time.
- * At the same time messages go through a null relay, which has no backlog: their latency shows the effect of the machine itself.
- * The references, which are the best rate and the idle server, are measured before and after, since the speed of machines varies.
+ * Measures the recovery after an outage. Messages of many origins and projects became due while the server was down. When
+ * the server starts, one origin is down, one is slow, and new messages come from projects without a backlog. Half of the
+ * new messages are due at once, the other half after a second. The backlog is stored through the API before the server is
+ * stopped; the benchmark then waits for its due time. At the same time messages go through a null relay, which has no
+ * backlog: the latency of these messages shows the effect of the machine itself. The references, which are the best rate
+ * and the idle server, are measured before and after, since the speed of machines varies.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -59,7 +60,7 @@ export interface OutageReport {
   lost: number;
 }
 
-/** The minimum rate of storing, in messages per second. It determines due times that are still in the future when all are stored. */
+/** The minimum rate of storing, per second. Due times follow from it, so that no message is due before all are stored. */
 const STORED_PER_SECOND = { embedded: 15_000, postgres: 5_000 };
 const FRESH_DELAY_S = 1;
 const RELAY = fileURLToPath(new URL('../null-relay.ts', import.meta.url));
@@ -165,7 +166,7 @@ async function measureBurst(
   };
 }
 
-/** Publishes the backlog with future due times, and returns the first one, in Unix seconds. */
+/** Publishes the backlog with future due times, and returns the first due time, in Unix seconds. */
 async function store(
   server: ListeningProcess,
   tokens: readonly string[],
@@ -216,7 +217,7 @@ function freshTo(
   return { target: { peers: 'bare', url, token, destination: `${receiver.url}/`, headers }, receiver };
 }
 
-/** Publishes for projects without a backlog: one due at once, the other a second later; and through the relay. */
+/** Publishes through the relay, and for two projects without a backlog: one with messages due at once, one after 1 s. */
 class FreshMessages {
   readonly #streams: readonly [Stream, Stream, Stream];
   readonly #perSecond: number;
@@ -286,7 +287,7 @@ interface DrainFigures extends Pick<OutageOptions, 'messages' | 'origins' | 'due
   drainedCpu: Record<string, number>;
 }
 
-/** Reports the origins that are neither slow nor down. */
+/** Reports the figures of the origins that are neither slow nor down. */
 function noteDrain(
   note: (figure: Figure) => void,
   { arrivalsNs, concurrentMax, unansweredMax, repeated }: OriginsReport,

@@ -14,9 +14,9 @@ export interface OriginsReport {
   missing: number;
   /** Arrivals of messages that had already arrived. */
   repeated: number;
-  /** By message number: CLOCK_MONOTONIC of its first arrival; 0 if it has not arrived. */
+  /** By message number: CLOCK_MONOTONIC of the first arrival; 0 if the message has not arrived. */
   arrivalsNs: BigUint64Array;
-  /** The maximum number of concurrent requests of one origin, overall and before its first response. */
+  /** The maximum number of concurrent requests of one origin: overall, and before the first response of that origin. */
   concurrentMax: number;
   unansweredMax: number;
   /** Maximum number of concurrent requests at the slow origin, by second since its first request. */

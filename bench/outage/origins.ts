@@ -1,8 +1,8 @@
 /**
- * The endpoints of an outage: `node bench/outage/origins.ts <count>`. Each is its own origin: a loopback address
- * with a listener. `SLOW` responds after two seconds, `DOWN` refuses connections until the command `up`, the others
- * respond after 20 ms. A body starts with its message number in ten digits; message n goes to origin n modulo the
- * count. It runs as a separate process, controlled by `origins-process.ts`.
+ * The endpoints of an outage: `node bench/outage/origins.ts <count>`. Each endpoint is its own origin: a loopback address
+ * with a listener. `SLOW` responds after two seconds, `DOWN` refuses connections until the command `up`, the other
+ * endpoints respond after 20 ms. A body starts with its message number in ten digits; message n goes to origin n modulo
+ * the count. The endpoints run as a separate process, controlled by `origins-process.ts`.
  */
 import { createServer, type Server, type Socket } from 'node:net';
 import { RequestSplitter } from '../request-splitter.ts';
@@ -20,7 +20,7 @@ interface Origin {
   port: number;
   concurrent: number;
   concurrentMax: number;
-  /** Maximum number of concurrent requests before its first response. */
+  /** Maximum number of concurrent requests before the first response of the origin. */
   unansweredMax: number;
   hasResponded: boolean;
 }
@@ -123,7 +123,7 @@ for (let index = 0; index < originsCount; index += 1) {
   origins.push(origin);
   await listen(origin);
 }
-await new Promise((resolve) => origins[DOWN]?.server.close(resolve)); // its port remains reserved, and refuses connections
+await new Promise((resolve) => origins[DOWN]?.server.close(resolve)); // the port remains reserved and refuses connections
 process.on('message', (command: OriginsCommand) => void handle(command));
 process.once('disconnect', () => process.exit(0));
 send({ kind: 'listening', urls: origins.map(({ host, port }) => `http://${host}:${port}/`) });

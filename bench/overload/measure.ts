@@ -1,6 +1,7 @@
 /**
- * Measures deliveries, and another project, while more is published than can be delivered: with increasing numbers of connections,
- * a tiny endpoint and another project at the same time. Each number of connections has its own server.
+ * Measures deliveries while a project publishes more than can be delivered, and the latency of another project at the
+ * same time. The number of connections increases, and the endpoint does little work. Each number of connections has its
+ * own server.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,14 +46,14 @@ export interface OverloadLevel {
   ackedPerSecond: number;
   deliveredPerSecond: number;
   shedPerSecond: number;
-  /** For accepted publishes. */
+  /** The latency of accepted publishes. */
   publishP99Ms: number;
   otherDelayedP99Ms: number;
   otherQueuedP99Ms: number;
   /** Publishes of the other project with status 503. */
   otherShed: number;
   otherMissing: number;
-  /** CPU time of the server per second. On a shared machine it does not get all cores. */
+  /** CPU time of the server per second. On a shared machine the server does not get all cores. */
   cores: number;
   /** Resident memory after a third of the time, and at the end. */
   earlyMebibytes: number;

@@ -1,7 +1,7 @@
 /**
  * Another project on a server under load: `node bench/overload/other-project.ts <server> <token>`. Ten times a second it
  * publishes a message with a delay of one second, and one to a queue, for an endpoint of its own, and measures the time from
- * the due time to the arrival. It runs as a separate process, so that only the server delays it.
+ * the due time to the arrival. The program is a separate process, so that only the server delays it.
  */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -12,7 +12,7 @@ import { request } from 'undici';
 export interface OtherProject {
   /** From the requested time of a delayed message to its arrival. */
   delayedMs: number[];
-  /** From the response to the publish to the arrival of a queued message; 0 if it arrived before the response. */
+  /** From the response of the publish to the arrival of the queued message; 0 if the message arrived first. */
   queuedMs: number[];
   /** Publishes with status 503. */
   shed: number;
@@ -28,7 +28,7 @@ const ARRIVAL_LIMIT_MS = 15_000;
 
 const [server = '', token = ''] = process.argv.slice(2);
 const figures: OtherProject = { delayedMs: [], queuedMs: [], shed: 0, missing: 0 };
-/** By name: the due time, once it is known, and the arrival time. */
+/** The due times, as soon as they are known, and the arrival times, by the name of the message. */
 const dueAtMs = new Map<string, number>();
 const arrivedAtMs = new Map<string, number>();
 
@@ -50,7 +50,7 @@ async function publish(name: string, path: string, headers: Record<string, strin
   });
   await response.body.dump();
   if (response.statusCode === 503) figures.shed += 1;
-  // The delay starts when the server accepts the request, which is not before it was sent.
+  // The delay starts when the server accepts the request, which is never before `sentMs`.
   else if (response.statusCode < 300) dueAtMs.set(name, delayMs > 0 ? sentMs + delayMs : performance.now());
   else throw new Error(`publish rejected: ${response.statusCode}`);
 }

@@ -51,7 +51,7 @@ async function openAll(target: LoadTarget, connections: number): Promise<BarePub
   return publishers;
 }
 
-/** `undefined`: accepted. Otherwise the response with status 503. */
+/** Resolves to `undefined` if the message was accepted, otherwise to the response with status 503. */
 function publishOn(publisher: BarePublisher, messageNumber: number): Promise<string | undefined> {
   return new Promise((resolve, reject) => {
     publisher.onResponse = () => resolve(undefined);

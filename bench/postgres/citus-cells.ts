@@ -20,7 +20,7 @@ export interface CitusCellsFigures extends IdleFigures {
 
 const DATABASE = 'postgres';
 
-/** The CPU time is that of all servers; the connections are those to the worker's server. */
+/** The CPU time includes all servers; only connections to the worker's server are counted. */
 export async function measureCitusCells(options: CitusCellsOptions): Promise<CitusCellsFigures[]> {
   const figures: CitusCellsFigures[] = [];
   for (const cells of options.cells) {

@@ -1,6 +1,6 @@
 /**
- * Compares one worker on a schema of Citus, connected to the coordinator or to the node with the rows, with one on PostgreSQL of the same
- * installation, in alternating rounds with new servers.
+ * Compares one worker on a schema of Citus, connected to the coordinator or to the node with the rows, with one worker on
+ * PostgreSQL of the same installation, in alternating rounds with new servers.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -24,7 +24,7 @@ export interface ClaimsOptions {
   limit: number;
 }
 
-/** The limit is that of a dispatcher with free slots. */
+/** `limit` is the limit of a dispatcher with free slots. */
 export const DEFAULT_CLAIMS: ClaimsOptions = { messages: 1_000_000, warmUpClaims: 20, claims: 500, limit: 128 };
 
 /** The report of a worker process. */
@@ -56,7 +56,7 @@ export async function measureClaims(options: ClaimsOptions): Promise<Figure[]> {
   }
 }
 
-/** Statistics are collected for the empty tables, and never again. */
+/** Statistics are collected while the tables are empty, and never again. */
 async function fill(url: string, messages: number): Promise<number> {
   const store = await openBenchStore(url);
   try {

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { type Cluster, startCluster } from '../../test/support/postgres/cluster.ts';
 import type { Parties } from '../cpu.ts';
 
-/** Usual settings for a server with this much memory; all others have their defaults. */
+/** Usual settings for a small server; all other settings have their defaults. */
 export const SETTINGS = {
   fsync: 'on',
   synchronous_commit: 'on',
@@ -51,7 +51,7 @@ export async function startDatabase(): Promise<Database> {
 
 let databases = 0;
 
-/** Creates a database, after flushing the pending writes of earlier ones. */
+/** Creates a database, after flushing the pending writes of earlier databases. */
 export async function freshDatabase(server: Cluster): Promise<{ name: string; url: string }> {
   const name = `bench_${++databases}`;
   const url = await server.createDatabase(name);
@@ -59,12 +59,12 @@ export async function freshDatabase(server: Cluster): Promise<{ name: string; ur
   return { name, url };
 }
 
-/** Without this, new tables would be planned with statistics of empty tables, unlike those of a server that has run for a minute. */
+/** Replaces the statistics of empty tables, as autovacuum does on a server that has run for a minute. */
 export async function refreshStatistics(url: string): Promise<void> {
   await onDatabase(url, (client) => client.query('vacuum analyze'));
 }
 
-/** PostgreSQL waits up to five seconds for sessions that are closing. Terminating them would also crash their processes. */
+/** PostgreSQL waits up to five seconds for closing sessions. Terminating these sessions would crash their clients. */
 export async function dropDatabase(server: Cluster, name: string): Promise<void> {
   await server.query(`drop database "${name}"`);
 }

@@ -1,4 +1,4 @@
-/** A contestant in the comparison of job queues: it adds jobs, and a process counts the finished ones. */
+/** A contestant in the comparison of job queues: the contestant adds jobs, and a process counts the finished jobs. */
 import { fileURLToPath } from 'node:url';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
 import type { Parties } from '../cpu.ts';
@@ -33,8 +33,8 @@ export type StartContestant = (server: Cluster) => Promise<JobContestant>;
 const HANDLER = fileURLToPath(new URL('./libraries/handler.ts', import.meta.url));
 
 /**
- * The versions whose settings `libraries/` was written for. pg-boss is not the newest one: 12.36 and later depend on a
- * package that is not available everywhere.
+ * The versions whose settings `libraries/` was written for. pg-boss is not the newest version: 12.36 and later depend on
+ * a package that is not available everywhere.
  */
 const PACKAGES: Readonly<Record<LibraryName, readonly string[]>> = {
   bullmq: ['bullmq@6', 'ioredis@5'],

@@ -1,8 +1,8 @@
 /**
  * Measures jobs per second, from the first that is added to the last that is finished: Waypost, with HTTP on both sides,
- * compared with libraries that run in the process that adds and the process that handles the jobs, and with webhooks built on
- * these libraries. Each has its own database. All run throughout and are loaded briefly one after the other, since the speed of
- * a shared machine can change by a factor of three within a minute.
+ * compared with libraries that run in the process that adds and the process that handles the jobs, and with webhooks
+ * built on these libraries. Each contestant has its own database. All contestants run throughout and are loaded briefly
+ * one after the other, since the speed of a shared machine can change by a factor of three within a minute.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
@@ -20,7 +20,7 @@ export interface JobsOptions {
   /** Jobs that are added a hundred per call. */
   batchedJobs: number;
   pacedSeconds: number;
-  /** Time limit for adding, and for finishing the last job after the last one was added. */
+  /** Time limit for adding all jobs, and again for finishing all jobs after the last one was added. */
   limitMs: number;
   onRound?: (round: number, figures: Omit<JobFigures, 'round'>) => void;
 }
@@ -35,7 +35,7 @@ export interface JobFigures {
   work: JobContestant['work'];
   /** 64 callers, each of which adds a job and waits until it is stored. */
   singlePerSecond: number;
-  /** CPU time of all processes per 1,000 of these jobs, including the one that adds them. */
+  /** CPU time of all processes per 1,000 of these jobs, including the process that adds the jobs. */
   singleCpuMs: number;
   /** CPU time of the contestant's own processes. */
   singleOwnCpuMs: number;
@@ -56,7 +56,7 @@ const BATCH_CALLERS = 4;
 const BATCH_JOBS = 100;
 const PACED_PER_SECOND = 100;
 
-/** The figures of each round and contestant. */
+/** Returns the figures of each round and contestant. */
 export async function measureJobs(options: JobsOptions): Promise<JobFigures[]> {
   const server = await startDatabaseServer();
   const contestants: JobContestant[] = [];
@@ -150,7 +150,7 @@ function addBatched(contestant: JobContestant, jobs: number, options: JobsOption
   });
 }
 
-/** Adds at a fixed rate. A job that cannot be added in time is added later, and its latency includes the wait. */
+/** Adds jobs at a fixed rate. A job that cannot be added in time is added later, and its latency includes the wait. */
 function addPaced(contestant: JobContestant, options: JobsOptions): Promise<Load> {
   const jobs = PACED_PER_SECOND * options.pacedSeconds;
   return measureLoad(contestant, jobs, options, async (sentNs) => {

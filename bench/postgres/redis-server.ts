@@ -1,4 +1,4 @@
-/** Debian's Redis, configured so that no acknowledged write is lost: every write is synced first. */
+/** Debian's Redis, configured so that no acknowledged write is lost: every write is synced before its acknowledgement. */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -113,7 +113,7 @@ export function jobsLine(figures: Omit<JobFigures, 'round'>, round: number): str
   return `round ${round} ${contestant}: ${load(singlePerSecond, singleOwnCpuMs)} singly, ${load(batchedPerSecond, batchedOwnCpuMs)} in batches`;
 }
 
-/** A table of the contestants with the same work, then one of the libraries alone. */
+/** A table of the contestants with the same work, then a table of the libraries alone. */
 export function jobsTable(figures: readonly JobFigures[]): string {
   const all = [...Map.groupBy(figures, ({ contestant }) => contestant).values()];
   const [webhooks, libraries] = (['webhooks', 'library alone'] as const).map((work) =>

@@ -1,6 +1,6 @@
 /**
  * Counts the statements, transactions and WAL bytes of a message with PostgreSQL's own statistics: pg_stat_statements counts
- * every executed statement, including those that begin and end transactions.
+ * every executed statement, including the statements that begin and end transactions.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
@@ -36,7 +36,7 @@ const SCHEMA = 'bench_statements';
 const FREQUENT = 15;
 const POLL_MS = 20;
 
-/** The database work during `work`, which must resolve only when everything is settled. No other client may use the server. */
+/** The database work during `work`, which must resolve when all messages are settled. No other client may be active. */
 export async function countWork(
   server: Cluster,
   url: string,
@@ -70,7 +70,7 @@ export async function countWork(
   });
 }
 
-/** Resolves once each message is settled, which happens after its arrival. Its own queries are not counted. */
+/** Resolves once each message is settled, which happens after its arrival. The queries for this are not counted. */
 export async function waitForSettledMessages(url: string): Promise<void> {
   await onDatabase(url, async (client) => {
     await client.query("set pg_stat_statements.track = 'none'");

@@ -1,5 +1,5 @@
 /**
- * Checks that a worker on PostgreSQL stays stable under a steady rate. For each minute it reports the latency, the sizes of
+ * Checks that a worker on PostgreSQL stays stable under a steady rate. Reports for each minute the latency, the sizes of
  * tables and indexes, and the dead rows that vacuum has not removed yet. Logs have a short retention, so that their removal is
  * part of the measurement.
  */
@@ -48,7 +48,10 @@ export interface TableSize {
 
 export interface SustainedReport {
   intervals: SustainedInterval[];
-  /** Median p99 of the last third of the intervals, divided by that of the first third, without the very first interval. */
+  /**
+   * Median p99 of the last third of the intervals, divided by the median of the first third, without the very first
+   * interval.
+   */
   p99Drift: number;
 }
 
@@ -108,7 +111,7 @@ export async function measureSustained(options: SustainedOptions): Promise<Susta
   }
 }
 
-/** Partitions are added to their table. Empty tables are omitted. */
+/** The size of a partition is added to the size of its table. Empty tables are omitted. */
 async function tableSizes(url: string): Promise<TableSize[]> {
   return onDatabase(url, async (client) => {
     const { rows } = await client.query<Record<keyof TableSize, string>>(`
@@ -129,7 +132,7 @@ async function tableSizes(url: string): Promise<TableSize[]> {
   });
 }
 
-/** The first interval is ignored: it has cold caches and uncompiled code. */
+/** The first interval is ignored, because caches are cold and code is not compiled. */
 export function drift(valuesMs: readonly number[]): number {
   const third = Math.max(1, Math.floor(valuesMs.length / 3));
   const warm = valuesMs.length > 1 ? valuesMs.slice(1) : valuesMs;

@@ -1,6 +1,7 @@
 /**
- * Measures messages from publish to arrival through workers on one PostgreSQL: one worker compared with the null relay, and two
- * compared with one. Rounds alternate, each on a new database; the CPU times of all processes show which of them is the bottleneck.
+ * Measures messages from publish to arrival through workers on one PostgreSQL: one worker compared with the null relay,
+ * and two workers compared with one. Rounds alternate, each on a new database; the CPU times of all processes show which
+ * process is the bottleneck.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -26,7 +26,10 @@ export class BareClient {
     this.#socketsMax = socketsMax;
   }
 
-  /** Returns the body of the response. Rejects unless it is 2xx, or when the connection breaks. `token` replaces the client's own. */
+  /**
+   * Returns the body of the response. Rejects unless the status is 2xx, or when the connection breaks. `token` replaces
+   * the client's own.
+   */
   send(
     method: string,
     path: string,

@@ -6,7 +6,7 @@ export interface Contestant {
   name: string;
   serverPid: number;
   endpointPid: number;
-  /** Starts run `number` of the program; resolves when the server has accepted it. */
+  /** Starts run `number` of the program; resolves when the server has accepted the run. */
   start(number: number): Promise<void>;
   /** Sets the listener for the numbers of runs that have ended. */
   listen(onEnded: (number: number) => void): void;

@@ -32,7 +32,7 @@ export interface Endpoint {
   end(): Promise<void>;
 }
 
-/** Runs the program in `bench/workflows/endpoints`; rejects if it exits before it listens. */
+/** Runs the program in `bench/workflows/endpoints`; rejects if the program exits before it listens. */
 export async function startEndpoint(name: EndpointName, argv: string[]): Promise<Endpoint> {
   const file = name === 'own' ? 'library' : name;
   const program = fileURLToPath(new URL(`./endpoints/${file}.ts`, import.meta.url));

@@ -13,7 +13,7 @@ import { LIBRARY_NAMES, resultOf, triggerHeaders, type WorkflowSetup, waitForRun
 /** One run for each element: the number of steps, and the length of each result in characters. */
 export type LongRunOptions = readonly { steps: number; resultLength: number }[];
 
-/** The second run exceeds the limit of the body from about its middle. */
+/** The second run exceeds the limit of the body after about half of the steps. */
 export const DEFAULT_LONG_RUN: LongRunOptions = [
   { steps: 500, resultLength: 10 },
   { steps: 100, resultLength: 50_000 },

@@ -117,7 +117,7 @@ async function isOk(url: string): Promise<boolean> {
     await response.body.dump();
     return response.statusCode === 200;
   } catch {
-    return false; // it does not listen yet
+    return false; // the server does not listen yet
   }
 }
 
@@ -131,7 +131,10 @@ async function register(adminUrl: string, uri: string): Promise<void> {
   if (response.statusCode > 299) throw new Error(`Restate rejected the endpoint: ${response.statusCode} ${text}`);
 }
 
-/** The result of an invocation. It may not be available yet, since the endpoint reports its end slightly before the server. */
+/**
+ * The result of an invocation. The result may not be available yet, since the endpoint reports the end of the run
+ * slightly before the server.
+ */
 async function outputOf(pool: Pool, invocationId: string): Promise<string> {
   const giveUpAt = performance.now() + RESULT_LIMIT_MS;
   for (;;) {

@@ -1,4 +1,4 @@
-/** Measures the resume of a failed run with many messages: its response time, and the latency of other clients during it. */
+/** Measures the resume of a failed run with many messages: the response time, and the latency of other clients. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool, request } from 'undici';
 import { storeInBatches } from '../batches.ts';
@@ -61,7 +61,7 @@ function withReference(value: number): Pick<Figure, 'unit' | 'reference'> {
   return { unit: 'ms', reference: { name: 'idle', value } };
 }
 
-/** Creates a run with `messages` planned steps, none of which is due, and one more that fails. */
+/** Creates a run with `messages` planned steps, none of which is due, and one more step, which fails. */
 export async function failRun(server: { url: string }, messages: number): Promise<string> {
   const trigger = {
     ...stepHeaders(RUN_ID, NOWHERE),

@@ -11,7 +11,7 @@ export interface SleepingOptions {
   runs: number;
   /** Additional runs that sleep in a step until the same time. */
   waking: number;
-  /** Seconds until they wake up; their triggers, first deliveries and steps must be done by then. */
+  /** Seconds until the additional runs wake up. Their triggers, first deliveries and steps must be done earlier. */
   wakeAfterS: number;
   /** Idle time before the memory is measured. */
   quietMs: number;
@@ -37,7 +37,7 @@ export function measureSleeping({ runs, waking, wakeAfterS, quietMs }: SleepingO
     await sleep(quietMs);
     const storedMebibytes = residentMebibytes(setup.server.pid);
     await setup.server.end('SIGTERM');
-    // The same port, since the endpoint publishes to it.
+    // The same port, since the endpoint publishes to that port.
     const port = Number(new URL(setup.server.url).port);
     setup.server = await startWaypost({
       dataDir: setup.dataDir,

@@ -1,7 +1,7 @@
 /**
- * Measures steps per second of a program of three steps: Waypost with the official library and with a bare endpoint, compared with
- * a reference, in alternating rounds. Each has its own server and endpoint, and a warm-up. There are two loads: 64 concurrent runs,
- * where each end starts the next run, and all runs started at once.
+ * Measures steps per second of a program of three steps: Waypost with the official library and with a bare endpoint,
+ * compared with a reference, in alternating rounds. Each contestant has its own server and endpoint, and a warm-up. There
+ * are two loads: 64 concurrent runs, where each end starts the next run, and all runs started at once.
  */
 import { cpuSeconds } from '../child-process.ts';
 import { median } from '../statistics.ts';

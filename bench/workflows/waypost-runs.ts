@@ -157,7 +157,7 @@ export async function startWaypostContestant(kind: WaypostContestant, workers = 
     },
     traffic: () => endpoint.traffic(),
     async verify(numbers) {
-      // The endpoint reports the end of a run within a call with its response, slightly before the server has it.
+      // At the end of a run within a call, the endpoint reports and responds; the server has the response slightly later.
       const deadline = performance.now() + RESULTS_LIMIT_MS;
       let results = await resultsOf(pool);
       while (results.size < numbers.length && performance.now() < deadline) results = await resultsOf(pool);

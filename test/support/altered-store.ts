@@ -17,7 +17,7 @@ export function alteredStore<S extends Store>(store: S, methods: Partial<StoreMe
   });
 }
 
-/** Wraps `target`: a member is the one that `instead` returns, or the original if that is `undefined`. */
+/** Wraps `target`: each member is the result of `instead`, or the original member if the result is `undefined`. */
 function override<T extends object>(target: T, instead: (name: string | symbol) => unknown): T {
   return new Proxy(target, {
     get: (_, name) => {

@@ -25,7 +25,7 @@ export interface CollectedSpan {
 export class Collector {
   readonly spans: CollectedSpan[] = [];
   readonly requests: { path: string; headers: http.IncomingHttpHeaders }[] = [];
-  /** The status of its responses from now on. */
+  /** The status of the collector's next responses. */
   status = 200;
   url = '';
   readonly #server = http.createServer(async (request, response) => {

@@ -7,8 +7,9 @@ const INSTALL_LIMIT_MS = 180_000;
 export const DEBIAN_ENV = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`, LC_ALL: 'C' };
 
 /**
- * The reason why the program is not available; `undefined` if it is. Installs its packages, by default the one of its name, if
- * the program is missing and the user is root. `proof`: arguments with which it exits with 0 if it has all required features.
+ * Returns the reason why the program is not available, or `undefined` if the program is available. If the program is
+ * missing and the user is root, installs `packages`, by default the package with the program's name. `proof`: arguments
+ * with which the program exits with 0 if it has all required features.
  */
 export function obstacleTo(
   program: string,

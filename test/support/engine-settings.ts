@@ -1,7 +1,7 @@
 /** The default settings of engines in tests. */
 import type { EngineSettings } from '../../src/engine/settings.ts';
 
-/** Few slots, and a retention that deletes nothing during a test. */
+/** Few slots, and a retention that is longer than any test. */
 export const ENGINE_SETTINGS: EngineSettings = {
   inFlightMax: 10,
   inFlightPerOriginMax: 10,

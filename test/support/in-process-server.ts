@@ -6,7 +6,7 @@ import { startServer } from '../../src/server/server.ts';
 export interface InProcessServer {
   url: string;
   metricsUrl: string | undefined;
-  /** The events of its log so far. */
+  /** The events of the server's log so far. */
   events: { level: string; event: string; [field: string]: unknown }[];
   stop(): Promise<unknown>;
 }

@@ -23,7 +23,7 @@ export function portOf(server: net.Server): number {
 export class Endpoints {
   readonly #servers: Server[] = [];
 
-  /** Returns its origin. */
+  /** Starts a server and returns its origin. */
   async listen(handle: RequestListener): Promise<string> {
     const server = createServer(handle);
     this.#servers.push(server);

@@ -7,11 +7,11 @@ const ROOT = join(import.meta.dirname, '../..');
 export interface Block {
   language: string;
   code: string;
-  /** The file name in its first line, if there is one: `// app.mts`, `# app.py`. */
+  /** The file name, if the first line of the block is a comment with one: `// app.mts`, `# app.py`. */
   file?: string;
 }
 
-/** `page`: its path from the root of the repository. */
+/** `page` is a path from the root of the repository. */
 export function blocksOf(page: string): Block[] {
   const text = readFileSync(join(ROOT, page), 'utf8');
   return [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => {

@@ -15,7 +15,7 @@ export class SeededRandom implements Randomness {
     for (let round = 0; round < 15; round += 1) this.uint32();
   }
 
-  /** 0 up to 2^32 - 1. Chris Doty-Humphrey's sfc32: small, fast, and passes the usual batteries of tests. */
+  /** A number from 0 to 2^32 - 1. Chris Doty-Humphrey's sfc32 is small, fast, and passes the usual test batteries. */
   uint32(): number {
     const sum = (this.#a + this.#b + this.#counter) | 0;
     this.#counter = (this.#counter + 1) | 0;
@@ -26,12 +26,12 @@ export class SeededRandom implements Randomness {
     return sum >>> 0;
   }
 
-  /** 0 up to, but not including, 1. */
+  /** A number from 0 up to, but not including, 1. */
   fraction(): number {
     return this.uint32() / 0x1_0000_0000;
   }
 
-  /** A whole number from `min` to `max`, both possible. */
+  /** A whole number from `min` to `max`, both included. */
   int(min: number, max: number): number {
     return min + Math.floor(this.fraction() * (max - min + 1));
   }

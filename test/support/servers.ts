@@ -9,7 +9,7 @@ import { WaypostProcess } from './waypost-process.ts';
 
 export class Servers {
   readonly #folder = mkdtempSync(join(tmpdir(), 'waypost-servers-'));
-  /** Does not exist until a server creates it. */
+  /** The data folder, which a server creates. */
   readonly dataDir = join(this.#folder, 'data');
   readonly #processes: WaypostProcess[] = [];
   readonly #inProcess: InProcessServer[] = [];
@@ -22,7 +22,7 @@ export class Servers {
     return this.run([command, ...settings, ...others], env);
   }
 
-  /** Like `start`, in this process. */
+  /** Like `start`, but in this process. */
   async startInProcess(args: readonly string[], env: Record<string, string> = {}): Promise<InProcessServer> {
     const server = await serveInProcess([...args, '--data-dir', this.dataDir], env);
     this.#inProcess.push(server);
@@ -36,7 +36,7 @@ export class Servers {
     return process;
   }
 
-  /** Returns its URL, without a trailing slash. */
+  /** Returns the URL of the endpoint, without a trailing slash. */
   openEndpoint(handle: RequestListener): Promise<string> {
     return this.#endpoints.listen(handle);
   }

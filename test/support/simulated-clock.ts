@@ -1,8 +1,8 @@
 /**
  * A clock that only a test advances, with a deterministic order of all events (P15).
  *
- * It has two times, like a real machine: `elapsedMs` only grows and drives the timers; `wallMs()` is the wall clock, which
- * `jumpBy` sets forward or back without effect on timers. `nowMs()` is derived from both by a `SteadyClock`.
+ * The clock has two times, like a real machine: `elapsedMs` only grows and drives the timers; `wallMs()` is the wall
+ * clock, which `jumpBy` sets forward or back without effect on timers. `nowMs()` is derived from both by a `SteadyClock`.
  */
 import { setImmediate as afterMicrotasks } from 'node:timers';
 import type { Millis } from '../../src/engine/model.ts';
@@ -21,7 +21,7 @@ export class SimulatedClock implements Clock {
   #elapsedMs: Millis = 0;
   #wallStartMs: Millis;
   readonly #tickMs: Millis;
-  /** Sorted by time, then by insertion; the next one is the last element. */
+  /** Sorted by time, then by insertion. The next timer is the last element. */
   readonly #timers: PendingTimer[] = [];
   readonly #pendingWork = new Set<Promise<unknown>>();
   readonly #steady: SteadyClock;
@@ -126,7 +126,7 @@ export class SimulatedClock implements Clock {
     return true;
   }
 
-  /** Advances until no timer is left. Throws if there still is one after `limitMs`. */
+  /** Advances until no timer is left. Throws if a timer is left after `limitMs`. */
   async runUntilIdle(limitMs: Millis): Promise<void> {
     await this.runUntil(() => false, limitMs);
     if (this.#timers.length > 0) throw new Error(`timers are still pending after ${limitMs} ms`);
@@ -142,7 +142,7 @@ export class SimulatedClock implements Clock {
     return true;
   }
 
-  /** The index of a timer for `atMs`: below all that fire at the same time or earlier. */
+  /** The index for a new timer at `atMs`: below all timers that fire at the same time or earlier. */
   #indexFor(atMs: Millis): number {
     let low = 0;
     let high = this.#timers.length;

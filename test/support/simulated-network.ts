@@ -17,7 +17,7 @@ export type Reply =
   /** The request cannot be sent. */
   | { kind: 'unsendable' };
 
-/** Returns a promise if it has work to do before it replies. */
+/** Returns the reply, or a promise if the endpoint has work to do first. */
 export type Endpoint = (attempt: Readonly<Attempt>) => Reply | Promise<Reply>;
 
 /** The record of one attempt. Times are wall-clock times. */
@@ -31,27 +31,27 @@ export interface Attempt {
   claimedAtMs: Millis;
   /** The message that was sent. */
   claimed: Claimed;
-  /** The number of its sender. */
+  /** The number of the sender. */
   sender: number;
   sentAtMs: Millis;
   /** No request was sent: the message was handed to an open call. */
   isHandover?: true;
-  /** Set when it reached the endpoint. */
+  /** Set when the attempt has reached the endpoint. */
   reply?: Reply;
-  /** Set when it ended for the sender. */
+  /** Set when the attempt has ended for the sender. */
   outcome?: Outcome;
 }
 
 export interface NetworkSettings {
   /** Time until a request arrives. */
   travelMs: () => Millis;
-  /** The timeout of an attempt whose message sets none. */
+  /** The timeout of attempts whose message has no timeout. */
   timeoutMs: Millis;
 }
 
 export class SimulatedNetwork {
   readonly attempts: Attempt[] = [];
-  /** Called for every attempt when it starts and when it has an outcome. */
+  /** Called twice for every attempt: at its start, and when it has an outcome. */
   onAttempt: (attempt: Attempt) => void = () => {};
   readonly #clock: Clock;
   readonly #settings: NetworkSettings;
@@ -74,7 +74,7 @@ export class SimulatedNetwork {
     return new SimulatedSender({ number: this.#senders, machine, clock, settings: this.#settings, network: this });
   }
 
-  /** Sends `attempt` to its endpoint. It cannot be cancelled. */
+  /** Sends `attempt` to its endpoint. The request cannot be cancelled. */
   carry(attempt: Attempt, answer: (reply: Reply) => void): void {
     this.#clock.startTimer(this.#settings.travelMs(), () => this.arrive(attempt, answer));
   }

@@ -13,7 +13,7 @@ describe('a proxy before PostgreSQL', () => {
 
   async function connected(url = proxy.through(directUrl)): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: url });
-    client.on('error', () => undefined); // the query under way says it too
+    client.on('error', () => undefined); // the running query reports the same error
     await client.connect();
     opened.push(client);
     return client;
@@ -35,7 +35,7 @@ describe('a proxy before PostgreSQL', () => {
     await direct.query('create table t (n int primary key, filler bytea)');
   });
   beforeEach(async () => {
-    await Promise.allSettled(opened.splice(1).map((client) => client.end())); // all but the direct one
+    await Promise.allSettled(opened.splice(1).map((client) => client.end())); // all clients except `direct`
     await direct.query('truncate t');
   });
   afterAll(async () => {
@@ -76,7 +76,7 @@ describe('a proxy before PostgreSQL', () => {
     const client = await connected();
     proxy.stall();
     const late = client.query('insert into t values (1)');
-    const newcomer = connected(); // accepted, and left waiting
+    const newcomer = connected(); // accepted, but not forwarded
     await eventually('both to be held', () => proxy.connections === 2);
     await direct.query('select 1');
     expect(await rows(direct)).toEqual([]);
@@ -96,7 +96,7 @@ describe('a proxy before PostgreSQL', () => {
       const client = await connected();
       if ('name' in commit) {
         await client.query('begin');
-        await client.query({ ...commit }); // parsed now, only bound and executed the next time
+        await client.query({ ...commit }); // parsed now; later only bound and executed
       }
       await client.query('begin');
       await client.query('insert into t values (1)');
@@ -106,7 +106,7 @@ describe('a proxy before PostgreSQL', () => {
       await eventually('the server to let go of it', async () => (await otherSessions()) === 0);
       const kept = when === 'after' ? committed : [];
       expect((await rows(direct)).map(({ n }) => n)).toEqual(kept);
-      expect(await rows(await connected())).toHaveLength(kept.length); // the next one is let through
+      expect(await rows(await connected())).toHaveLength(kept.length); // the next commit is not cut
     });
   });
 

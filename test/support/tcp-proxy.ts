@@ -9,7 +9,7 @@ export type Cut = 'reset' | 'end';
 // With more bytes than this in transit, the sender has to wait.
 const IN_TRANSIT_BYTES_MAX = 1024 * 1024;
 
-/** Listens on a port of 127.0.0.1 and forwards to `target`, another port there. */
+/** Listens on a port of 127.0.0.1 and forwards to `target`, another port of 127.0.0.1. */
 export class TcpProxy {
   /** The delay in each direction of bytes that arrive from now on. */
   delayMs = 0;
@@ -56,12 +56,12 @@ export class TcpProxy {
     return this.#links.size;
   }
 
-  /** Forwards new connections to another port. Existing ones are unchanged. */
+  /** Forwards new connections to another port. Existing connections are unchanged. */
   pointTo(target: number): void {
     this.#target = target;
   }
 
-  /** Makes all connections half-open: accepts everything and forwards nothing, not even closes, until `flow`. */
+  /** Makes all connections half-open: accepts all bytes and closes, but forwards none of them until `flow`. */
   stall(): void {
     this.#isStalled = true;
   }
@@ -77,9 +77,9 @@ export class TcpProxy {
   }
 
   /**
-   * Cuts the next COMMIT of any connection, so that it gets no response: resets the connection `after` forwarding the COMMIT,
-   * or `before`, so that the server rolls back. The client cannot tell which. Resolves after the cut. `lastWords` are sent to
-   * the client before its connection ends.
+   * Cuts the next COMMIT of any connection, so that the client gets no response. `before`: resets the connection without
+   * forwarding the COMMIT, so that the server rolls back. `after`: forwards the COMMIT first. Resolves after the cut.
+   * `lastWords` are sent to the client before its connection ends.
    */
   cutAtCommit(when: 'before' | 'after', lastWords?: Buffer): Promise<void> {
     return new Promise((done) => this.#cuts.push({ when, done, lastWords }));
@@ -105,7 +105,7 @@ interface ProxyState {
   takeCut(): CutAtCommit | undefined;
 }
 
-/** A client's connection and the connection to the server that belongs to it. */
+/** A client's connection with its own connection to the server. */
 class Link {
   readonly #client: Socket;
   readonly #server = new Socket({ allowHalfOpen: true });
@@ -138,7 +138,7 @@ class Link {
     }
   }
 
-  /** Forwards everything that is due. */
+  /** Forwards all bytes and closes that are due. */
   move(): void {
     if (!this.#isConnected && !this.#conditions.isStalled()) {
       this.#isConnected = true;
@@ -161,7 +161,7 @@ class Link {
       if (cut.lastWords) this.#client.end(cut.lastWords);
       else reset(this.#client);
       if (cut.when === 'before') reset(this.#server);
-      // Ended, not reset, and its responses are read to the end: a reset might overtake the commit.
+      // The server's connection is ended and read to the end instead of reset: a reset might overtake the commit.
       else this.#server.end(chunk.subarray(0, end));
       cut.done();
       return;
@@ -217,14 +217,14 @@ class Direction {
 
   #dequeue(what: Buffer | 'end' | 'reset'): void {
     if (what instanceof Buffer) this.#queuedBytes -= what.length;
-    if (this.#sink.destroyed || this.#sink.writableEnded) return; // cut before it was due
+    if (this.#sink.destroyed || this.#sink.writableEnded) return; // the connection was cut before `what` was due
     if (what === 'end') this.#sink.end();
     else if (what === 'reset') reset(this.#sink);
     else this.#forward(what);
   }
 }
 
-/** A socket that has sent its end is only closed: resetting it would leave a request that keeps the process alive. */
+/** Only closes a socket that has sent its end: a reset would leave a request that keeps the process alive. */
 function reset(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
   else socket.resetAndDestroy();

@@ -52,7 +52,7 @@ export class WaypostProcess {
     return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  /** Resolves to the URL in its JSON log when it listens. */
+  /** Resolves to the URL in the JSON log when the server listens. */
   async url(): Promise<string> {
     const event = await eventually(
       () => `the server to listen; it said: ${this.stdout}${this.stderr}`,

@@ -1,6 +1,6 @@
 /**
  * Handles and counts the jobs of a library: `node handler.ts <library> <folder of its packages> <URL of its
- * database>`. It runs as a separate process with an IPC channel; see `receiver-process.ts`.
+ * database>`. The program runs as a separate process with an IPC channel; see `receiver-process.ts`.
  */
 import { arrived, serveLedger } from '../../arrival-ledger.ts';
 import { isLibraryName, loadLibrary } from './load.ts';

@@ -21,7 +21,7 @@ export interface JobLibrary {
   /** Creates the library's schema in an empty database. */
   prepare(url: string): Promise<void>;
   openAdder(url: string): Promise<JobAdder>;
-  /** Resolves when it handles jobs. A job whose `onJob` rejects is retried. */
+  /** Resolves when the library is ready to handle jobs. A job whose `onJob` rejects is retried. */
   handleJobs(url: string, onJob: (job: Job) => void | Promise<void>): Promise<void>;
 }
 

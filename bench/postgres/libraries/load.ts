@@ -1,4 +1,4 @@
-/** Loads a library by its name, for the process that adds jobs and the one that handles them. */
+/** Loads a library by its name, for the processes that add and handle jobs. */
 import { loadBullMq } from './bullmq.ts';
 import { loadGraphileWorker } from './graphile-worker.ts';
 import type { JobLibrary, LibraryName } from './library.ts';

@@ -1,6 +1,6 @@
 /**
  * Delivers the webhooks that `intake.ts` has stored: `node deliverer.ts <library> <folder of its packages> <URL of its
- * database>`. Each is signed like a delivery of Waypost, and retried by the library unless the response is 2xx.
+ * database>`. Each webhook is signed like a delivery of Waypost, and retried by the library unless the response is 2xx.
  */
 import { randomUUID } from 'node:crypto';
 import { Agent } from 'undici';

@@ -1,6 +1,6 @@
 /**
  * The intake of webhooks that are built on a job library: `node intake.ts <library> <folder of its packages> <URL of its
- * database>`. An HTTP server that responds when the job is stored; `deliverer.ts` is the other process.
+ * database>`. The intake is an HTTP server that responds when the job is stored; `deliverer.ts` is the other process.
  */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import fastify from 'fastify';
@@ -31,7 +31,7 @@ interface PendingJob {
   reject: (error: Error) => void;
 }
 
-/** Jobs that arrive during an `addMany` are added together with the next one. */
+/** Jobs that arrive during an `addMany` are added together with the next `addMany`. */
 function grouped({ addMany }: JobAdder): (job: Job) => Promise<void> {
   let pending: PendingJob[] = [];
   let isAdding = false;

@@ -1,7 +1,11 @@
 /**
- * An endpoint with a minimal implementation of the workflow protocol, on bare sockets. It costs next to nothing, so that the
- * measurement shows the server. The path selects the program of a run:
- * `/three` the program of the comparison, `/within` the same within one call, `/sleep?until=<Unix seconds>` one sleep, `/wait?event=<id>` one wait.
+ * An endpoint with a minimal implementation of the workflow protocol, on bare sockets. The endpoint costs next to
+ * nothing, so that the measurement shows the server. The path selects the program of a run:
+ * - `/three`: the program of the comparison
+ * - `/within`: the program of the comparison within one call
+ * - `/sleep?until=<Unix seconds>`: one sleep
+ * - `/wait?event=<id>`: one wait
+ *
  * `node bench/workflows/endpoints/bare.ts <URL of the server> <token>`.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -144,7 +148,7 @@ const server = createServer((socket) => {
   const splitter = new RequestSplitter((buffer, bodyStart, bodyEnd, headStart) => {
     handle(socket, buffer.toString('latin1', headStart, bodyStart), buffer.subarray(bodyStart, bodyEnd)).catch(
       (error: unknown) => {
-        // The server retries. If that fails too, the number of ended runs shows it.
+        // The server retries. If the retry fails too, the number of ended runs shows the failure.
         process.stderr.write(`${String(error)}\n`);
         socket.destroy();
       },

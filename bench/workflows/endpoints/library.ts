@@ -1,6 +1,7 @@
 /**
- * An endpoint as users write it: an Express app with the official library or ours. It serves `/three`, the program of the
- * comparison, `/many`, with as many steps as the payload says, and `/starts`, the same, which returns the start time of each step.
+ * An endpoint as users write it: an Express app with the official library or ours. The app serves `/three`, the program
+ * of the comparison, `/many`, with as many steps as the payload says, and `/starts`, which has the same steps and returns
+ * the start time of each.
  * `node bench/workflows/endpoints/library.ts <URL of the server> <token> [own]`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -23,7 +24,7 @@ const { serve } = (
 ) as typeof import('@upstash/workflow/express');
 const env = { QSTASH_URL: serverUrl, QSTASH_TOKEN: token };
 
-/** Runs whose function has returned. They end once the library has reported it to the server. */
+/** Runs whose function has returned. A run ends once the library has reported the return to the server. */
 const returned = new Map<string, number>();
 
 async function three(context: WorkflowContext<Payload>): Promise<Result> {

@@ -27,13 +27,13 @@ let ended: number[] = [];
 let handled = 0;
 let isDue = false;
 
-/** The server has confirmed that run `number` has ended. */
+/** Reports that the server has confirmed the end of run `number`. */
 export function reportEnd(number: number): void {
   ended.push(number);
   reportSoon();
 }
 
-/** The server has the result of a delivery with a body of `bytes` bytes. */
+/** Reports that the server has the result of a delivery with a body of `bytes` bytes. */
 export function reportHandled(bytes: number): void {
   handled += 1;
   bodyBytes.push(bytes);

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
 import { announce, reportEnd } from './reporting.ts';
 
-/** The members of the SDK that are used. It is not a dependency of this project. */
+/** The members of the SDK that are used. The SDK is not a dependency of this project. */
 interface Sdk {
   service(definition: {
     name: string;
@@ -36,7 +36,7 @@ const bench = sdk.service({
         const before = value;
         value = await context.run(STEP_NAMES[index] ?? '', () => step(before));
       }
-      // Reports the end of the run slightly before the server saves it. The endpoints of the other contestants report it afterwards.
+      // Reports the end of the run slightly before the server saves the end; all other endpoints report it later.
       reportEnd(number);
       return { number, value };
     },

@@ -1,24 +1,24 @@
 /**
- * Creates the items that routes name, in a project that others must not access. Each new kind of item needs a function here
- * that creates it, and each new route with a JSON body an example body. Otherwise the isolation test fails and names what is
- * missing.
+ * Creates the items that routes name, in a project that others must not access. Each new kind of item needs a function in
+ * `MAKERS` that creates it, and each new route with a JSON body needs an example body. Otherwise the isolation test fails
+ * and names what is missing.
  */
 import { expect } from 'vitest';
 import type { Route } from '../../../src/api/route.ts';
 import { TOKEN, type World } from './world.ts';
 
-/** What the things of one project are called. */
+/** The ids or names of one project's items, by kind. */
 export type Ids = Readonly<Record<string, string>>;
 
-/** In URLs, headers, bodies and labels of everything that the owner has; in no name or id. */
+/** This text is in URLs, headers, bodies and labels of all items of the owner, but in no name or id. */
 export const CANARY = 'canary3f9c';
 
 type Maker = (world: World) => Promise<string>;
 
-/** Words for which the thing that is named has another one. */
+/** Words after `/v2/` that differ from the kind of item that the route names. */
 const KINDS: Readonly<Record<string, string>> = { enqueue: 'queues' };
 
-/** By the word after `/v2/`, in lower case: creates a resource and returns its id or name. It must stay unchanged when nobody touches it. */
+/** By the word after `/v2/`, in lower case: creates an item and returns its id or name. No item changes by itself. */
 const MAKERS: Readonly<Record<string, Maker>> = {
   messages: (world) =>
     world.publish(`https://ok.example/${CANARY}`, {
@@ -26,7 +26,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
       'upstash-label': CANARY,
       'upstash-forward-x-secret': CANARY,
     }),
-  /** What keeps a second publish from becoming a message; no route names it, but publishes do. */
+  /** A deduplication id, which prevents a second message. Publishes name the id; no route does. */
   deduplication: async (world) => {
     await world.publish('https://ok.example/', { 'upstash-delay': '1h', 'upstash-deduplication-id': 'own-order' });
     return 'own-order';
@@ -84,11 +84,11 @@ const MAKERS: Readonly<Record<string, Maker>> = {
   },
   /** A run in the DLQ, whose failure callback has failed as well. */
   deadRuns: (world) => buryRun(world, 'wfr_own-dead', { retries: 0, state: 'CALLBACK_FAIL' }),
-  /** One whose failure callback will be tried again. */
+  /** A run in the DLQ whose failure callback will be retried. */
   tellingRuns: (world) => buryRun(world, 'wfr_own-telling', { retries: 3, state: 'CALLBACK_INPROGRESS' }),
 };
 
-/** By parameter, where the word behind `/v2/` does not say of what it is the name. */
+/** The kind of item by parameter, for parameters whose kind does not follow from the word after `/v2/`. */
 const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = {
   eventId: 'waiters',
   workflowRunId: 'workflows',
@@ -96,7 +96,7 @@ const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = {
   tokenId: 'tokens',
 };
 
-/** By route: a body that it accepts, of the thing called `id` where it names one. */
+/** By route: a body that the route accepts, with the ids of items that the body must name. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'POST /v2/batch': (ids) => [{ destination: ids['topics'] }],
   'POST /v2/batch/trigger': (ids) => [
@@ -114,7 +114,7 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
 };
 
-/** By route: a query that it needs, of the thing called `id` where it names one. */
+/** By route: the query that the route needs, with the ids of items that the query must name. */
 const QUERIES: Readonly<Record<string, (ids: Ids) => string>> = {
   'POST /v2/flowControl/:flowControlKey/pin': () => 'parallelism=1',
   'POST /v2/flowControl/:flowControlKey/unpin': () => 'parallelism=true',
@@ -122,26 +122,26 @@ const QUERIES: Readonly<Record<string, (ids: Ids) => string>> = {
   'POST /v2/wait/:eventId': (ids) => `upstash-workflow-init=false&upstash-workflow-runid=${ids['workflows']}`,
 };
 
-/** Makes one of everything for the owner of the full token. */
+/** Creates one item of each kind for the owner of the full token. */
 export async function furnish(world: World): Promise<Ids> {
   const ids: Record<string, string> = {};
   for (const [word, make] of Object.entries(MAKERS)) ids[word] = await make(world);
   return ids;
 }
 
-/** The path of a route with the names of `ids` in place of its parameters. Throws when nothing here makes one. */
+/** The path of a route with `ids` instead of parameters. Throws if `MAKERS` has no item for a parameter. */
 export function pathOf({ method, path }: Route, ids: Ids): string {
   return path.replace(/:(\w+)/g, (_, parameter: string) => {
     return encodeURIComponent(ids[kindOf(method, path, parameter)] ?? '');
   });
 }
 
-/** Whether a route names something. */
+/** Whether the path of a route names an item. */
 export function isNaming({ path }: Route): boolean {
   return path.includes(':');
 }
 
-/** The kind of thing that a parameter of a path names. */
+/** The kind of item that a parameter of a path names. */
 function kindOf(method: string, path: string, parameter: string): string {
   if (path.startsWith('/v2/workflows/dlq/')) {
     return method === 'DELETE' && path.includes('/callback/') ? 'tellingRuns' : 'deadRuns';
@@ -157,7 +157,7 @@ export function queryOf({ method, path }: Route, ids: Ids): string {
   return QUERIES[`${method} ${path}`]?.(ids) ?? '';
 }
 
-/** The JSON body that a route needs; `undefined` when it needs none. Throws when there is no example of it. */
+/** The JSON body that a route needs; `undefined` if the route needs no body. Throws if `BODIES` has no example. */
 export function bodyOf({ method, path, takes }: Route, ids: Ids): string | undefined {
   const example = BODIES[`${method} ${path}`];
   if (example) return JSON.stringify(example(ids));
@@ -165,7 +165,7 @@ export function bodyOf({ method, path, takes }: Route, ids: Ids): string | undef
   throw new Error(`${method} ${path} takes a body: give test/api/support/belongings.ts an example`);
 }
 
-/** Begins a workflow run, whose endpoint leaves it as it is. */
+/** Starts a workflow run whose first delivery is delayed by an hour, so that the run does not change. */
 async function begin(world: World, runId: string): Promise<void> {
   await world.publish(`https://ok.example/${CANARY}`, {
     'upstash-workflow-init': 'true',
@@ -184,7 +184,7 @@ async function delivered(world: World, messageId: string): Promise<void> {
   throw new Error(`message ${messageId} was not delivered`);
 }
 
-/** Fails a run, and returns its DLQ id once its failure callback, which fails too, has reached `state`. */
+/** Fails a run and its failure callback. Returns the run's DLQ id once the failure callback is in `state`. */
 async function buryRun(
   world: World,
   runId: string,
@@ -194,13 +194,13 @@ async function buryRun(
   await world.publish(url, {
     ...{ 'upstash-workflow-init': 'true', 'upstash-workflow-runid': runId, 'upstash-workflow-url': url },
     ...{ 'upstash-retries': '0', 'upstash-failure-callback': url, 'upstash-label': CANARY },
-    // Nothing of it is to happen by itself while a test looks.
+    // The failure callback must not be retried during a test.
     ...{ 'upstash-failure-callback-retries': String(retries), 'upstash-failure-callback-retry-delay': '86400000' },
   });
   for (let turn = 0; turn < 1_000; turn += 1) {
     const query = `workflowRunId=${runId}&failureFunctionState=${state}`;
     const { json } = await world.ask({ method: 'GET', url: `/v2/workflows/dlq?${query}` });
-    // Its response is saved after its attempt.
+    // The response of the failure callback is saved after the attempt.
     if (json.messages[0]?.failureCallbackInfo.responseStatus !== undefined) return json.messages[0].dlqId;
   }
   throw new Error(`the run ${runId} did not fail`);

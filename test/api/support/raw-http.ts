@@ -7,13 +7,13 @@ export interface RawResponse {
   text: string;
 }
 
-/** A connection to the server and everything that came back over it. */
+/** A connection to the server, with all bytes that were received. */
 export class RawConnection {
   readonly socket: Socket;
   received = '';
-  /** Code of the socket's error, when there was one. */
+  /** The code of the socket's error, if there was one. */
   error: string | undefined;
-  /** Resolves once the server has closed. */
+  /** Resolves once the connection is closed. */
   readonly closed: Promise<void>;
 
   constructor(port: number, host = '127.0.0.1') {
@@ -32,7 +32,7 @@ export class RawConnection {
     this.socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text);
   }
 
-  /** Resolves once what came back satisfies `isEnough`, or the server has closed. */
+  /** Resolves once `isEnough` accepts the received bytes, or the connection is closed. */
   async until(isEnough: (received: string) => boolean): Promise<string> {
     while (!isEnough(this.received) && !this.socket.closed) {
       await new Promise<void>((resolve) => {
@@ -51,7 +51,7 @@ export class RawConnection {
   }
 }
 
-/** Sends one request unchanged on a connection that is closed after it, and returns the response. */
+/** Sends one request unchanged on a new connection, and returns the response once the connection is closed. */
 export async function exchange(port: number, request: string | Buffer): Promise<RawResponse> {
   const connection = new RawConnection(port);
   connection.send(request);

@@ -22,7 +22,7 @@ export interface Delivered {
   callType: string;
   header: HeaderMap;
   body: string;
-  /** The bodies of the journal's entries, where it is one that was delivered. */
+  /** The bodies of the journal's entries; empty if `body` is not a journal. */
   entries: string[];
 }
 
@@ -35,9 +35,9 @@ interface EndpointResponse {
 export interface RunWorld extends World {
   clock: SimulatedClock;
   deliveries: Delivered[];
-  /** Sets the response of all endpoints. Initially 200. */
+  /** Sets the responses of all endpoints, which are initially 200. */
   respondWith(how: (delivered: Delivered) => EndpointResponse): void;
-  /** Starts a run without retries, and resolves once it was delivered. */
+  /** Starts a run without retries, and resolves once its first message was delivered. */
   trigger(runId: string, options?: { url?: string; headers?: Record<string, string>; payload?: string }): Promise<void>;
   /** Publishes steps into a run, all at once. */
   append(runId: string, items: { step: Json; headers?: Record<string, string> }[]): Promise<void>;
@@ -49,12 +49,12 @@ export interface RunWorld extends World {
   /** Starts a run that fails, and returns its DLQ id. */
   fail(runId: string, options?: Parameters<RunWorld['trigger']>[1]): Promise<string>;
   dlqIdOf(runId: string): Promise<string>;
-  /** What was delivered for a run, in order. */
+  /** The deliveries of a run, in order. */
   of(runId: string): Delivered[];
   get(path: string): Promise<Reply>;
   post(path: string, headers?: Record<string, string>, payload?: string): Promise<Reply>;
   delete(path: string, headers?: Record<string, string>, payload?: string): Promise<Reply>;
-  /** Lets everything happen that needs no time. */
+  /** Advances the clock by 1 ms, in which all work that needs no time is finished. */
   settled(): Promise<void>;
 }
 
@@ -137,7 +137,7 @@ export async function openRunWorld(): Promise<RunWorld> {
   return Object.assign(world, runWorld);
 }
 
-/** What a library of today sends with a trigger. */
+/** The headers that a current library sends with a trigger. */
 function startHeaders(runId: string, url: string): Record<string, string> {
   return {
     'upstash-workflow-init': 'true',

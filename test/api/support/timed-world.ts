@@ -17,11 +17,11 @@ export interface TimedWorld extends World {
   clock: SimulatedClock;
   /** Every attempt so far as `name@second`, counted from the start of the test. */
   starts(): string[];
-  /** What was sent, in the same order. */
+  /** The headers and body of each attempt, in the order of `starts`. */
   deliveries(): { header: HeaderMap; body: Uint8Array }[];
-  /** How many attempts are running. */
+  /** The number of attempts in flight. */
   running(): number;
-  /** The most that ran at a time so far. */
+  /** The maximum number of concurrent attempts so far. */
   mostRunning(): number;
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>;
   get(path: string): Promise<Reply>;
@@ -74,7 +74,7 @@ const respondByPath: Endpoint = ({ url }) => {
   return { kind: 'answer', status: Number(status), afterMs: Number(afterMs) };
 };
 
-/** Attempts that are cut off need a moment, which passes only here. */
+/** Interrupting attempts takes simulated time, so the clock advances until `close` resolves. */
 async function closeInTime(close: () => Promise<void>, clock: SimulatedClock): Promise<void> {
   let isClosed = false;
   const closing = close().finally(() => {

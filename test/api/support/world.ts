@@ -29,7 +29,7 @@ import type { Store } from '../../../src/store/store.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
 import { ENGINE_SETTINGS } from '../../support/engine-settings.ts';
 
-/** Stands in for the built page of the interface. */
+/** Replaces the built page of the API documentation. */
 const PAGE = prepareContent('text/html; charset=utf-8', Buffer.from('<!doctype html>'));
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
@@ -56,7 +56,7 @@ export const LIMITS: ApiLimits = {
   schedulesMax: 5,
 };
 
-/** For tests that end turns of the event loop themselves: a slow machine must not run into limits of real time. */
+/** For tests that end turns of the event loop themselves: real time limits must not expire on a slow machine. */
 export const PATIENT = { headersTimeoutMs: 3_600_000, requestTimeoutMs: 3_600_000, keepAliveTimeoutMs: 3_600_000 };
 
 const DAY_MS = 86_400_000;
@@ -80,15 +80,15 @@ export interface World {
   app: Listener;
   readonly routes: Route[];
   engine: Engine;
-  /** What the server told its operator. */
+  /** The log of the server. */
   logLines: LogLine[];
-  /** Asks as the full token's owner, unless the request brings its own `authorization`. */
+  /** Sends a request with the full token, unless the request has an `authorization` header. */
   ask(request: InjectOptions): Promise<Reply>;
-  /** Publishes, and returns the message's id. */
+  /** Publishes a message, and returns its id. */
   publish(url: string, headers?: Record<string, string>, body?: string | Buffer): Promise<string>;
   /** Publishes a message that dies at once, and returns its DLQ id. */
   bury(url: string, headers?: Record<string, string>): Promise<string>;
-  /** Log entries, dead messages, queues and flow-control keys that exist in the first project. */
+  /** The number of log entries, dead messages, queues and flow-control keys in the first project. */
   countStored(): Promise<number>;
   /** Listens on a free port of 127.0.0.1. */
   listen(): Promise<{ port: number; url: string }>;
@@ -99,7 +99,7 @@ export interface Reply {
   status: number;
   headers: Record<string, string | string[] | number | undefined>;
   text: string;
-  /** Parsed body; `undefined` without one, and for a page. */
+  /** Parsed body; `undefined` if the body is empty or not JSON. */
   json: Json;
 }
 
@@ -127,15 +127,15 @@ function respondedWith(status: number, body: string): Outcome {
   return { kind: 'responded', status, header, body: Buffer.from(body) };
 }
 
-/** What a world stands on; the real clock and the endpoints above, unless a test brings its own, which it closes. */
+/** The dependencies of a world. Defaults: the real clock and `ENDPOINTS`. A test must close its own dependencies. */
 interface Ground {
   clock: Clock;
   randomness: Randomness;
   delivery: Delivery;
   settings: Partial<EngineSettings>;
-  /** Stands between the interface and the engine. */
+  /** Wraps the engine that the HTTP interface uses. */
   between: (engine: Engine) => Engine;
-  /** 0: any number. */
+  /** 0: no limit. */
   messagesPerDayMax: number;
 }
 
@@ -192,7 +192,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     logsPageDefault: 1000,
     isReady: () => true,
     endOfTurn,
-    // So that what holds for all routes is tried on these too. What they do: test/testing/over-http.test.ts.
+    // Needed for the routes of the virtual clock, which test/testing/over-http.test.ts tests in detail.
     virtualTime: { nowMs: () => clock.nowMs(), isIdle: true, advance: async () => {}, runUntilIdle: async () => true },
     ...changes,
   };
@@ -248,7 +248,7 @@ async function ask(app: Listener, request: InjectOptions): Promise<Reply> {
   return reply;
 }
 
-/** Checks what is true of every response (contract M 1.3). */
+/** Checks the rules for every response (contract M 1.3). */
 function expectWellFormed({ status, headers, text, json }: Reply, method: InjectOptions['method']): void {
   expect(status < 300 || status > 399, `a redirect: ${status}`).toBe(true);
   if (text !== '' && !isText(headers)) expect(headers['content-type']).toBe('application/json');
@@ -260,7 +260,7 @@ function isStream(headers: Reply['headers']): boolean {
   return headers['content-type'] === 'text/event-stream';
 }
 
-/** A page, or what Prometheus reads. */
+/** Whether the response is a page or metrics for Prometheus. */
 function isText(headers: Reply['headers']): boolean {
   return ['text/html; charset=utf-8', 'text/plain; version=0.0.4; charset=utf-8'].includes(
     String(headers['content-type']),
@@ -324,14 +324,14 @@ class MemoryAccounts implements Accounts {
     ]);
     this.#projects = new Map([
       ['first', first],
-      // By what the libraries read from the token, and put into the URLs of webhooks.
+      // Libraries read this user id from the token, and put it into the URLs of webhooks.
       [userIdOfToken(TOKEN) ?? '', first],
       ['second', second],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });
   }
 
-  /** What is in memory becomes what the store has. */
+  /** Saves the tokens in the store. */
   async save(nowMs: Millis): Promise<void> {
     for (const [tokenHash, { tokenName: name, ...caller }] of this.#callers) {
       await this.#store.projects.addToken({ tokenHash, ...caller, ...(name && { name }), createdAtMs: nowMs });

@@ -1,4 +1,4 @@
-/** Sends the requests of an endpoint that saves results of steps within one call (contract K). Nothing here reacts by itself. */
+/** Sends requests of an endpoint that saves step results within one call (contract K). No request is automatic. */
 import { decodeCheckpointClaim } from '../../../src/protocol/workflow/checkpoints.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Reply } from './endpoint.ts';
@@ -14,7 +14,7 @@ export interface Call {
   respond: (reply?: Reply) => void;
 }
 
-/** Starts a run whose endpoint does not respond before `respond` is called, and waits for its first delivery. */
+/** Starts a run whose endpoint does not respond before `respond` is called, and waits for the first delivery. */
 export async function called(server: Subject, trigger: Trigger = {}): Promise<Call> {
   const path = trigger.path ?? server.endpoint.newPath();
   const respond = server.endpoint.hold(path);
@@ -22,7 +22,7 @@ export async function called(server: Subject, trigger: Trigger = {}): Promise<Ca
   return callOf(run, 1, respond);
 }
 
-/** The nth delivery of the run. */
+/** Returns the call with the nth delivery of the run. */
 export async function callOf(run: Run, nth: number, respond: Call['respond']): Promise<Call> {
   const delivery = await run.delivery(nth);
   return { run, delivery, token: tokenOf(delivery), respond };
@@ -32,12 +32,12 @@ export function tokenOf({ headers }: Pick<Delivery, 'headers'>): string {
   return String(headers['upstash-workflow-checkpoint'] ?? headers['waypost-workflow-checkpoint'] ?? '');
 }
 
-/** Sends a checkpoint with the first of its tokens. */
+/** Sends a checkpoint. The first token of `done` authorizes the request. */
 export function send(server: Subject, done: string[], append: Json[] = []): Promise<ApiResponse> {
   return sendText(server, done[0] ?? '', JSON.stringify({ done, append }));
 }
 
-/** To the worker that does not make the call, where there is one. */
+/** Sends the text of a checkpoint; if there are two workers, to the worker that does not make the call. */
 export function sendText(server: Subject, token: string, body: string): Promise<ApiResponse> {
   return server.ask('POST', '/v2/waypost/checkpoints', { token, body, worker: otherWorker(server, token) });
 }
@@ -46,14 +46,14 @@ function otherWorker({ workers }: Subject, token: string): number {
   return workers - 1 - (decodeCheckpointClaim(token)?.worker ?? 0);
 }
 
-/** As `send`, for a checkpoint that must succeed; returns the entries. */
+/** Like `send`, for a checkpoint that must succeed. Returns the entries. */
 export async function save(server: Subject, done: string[], append: Json[] = []): Promise<Json[]> {
   const { status, json, text } = await send(server, done, append);
   if (status !== 200) throw new Error(`a checkpoint returned ${status} ${text}`);
   return json.entries;
 }
 
-/** What a call says that has nothing under way. */
+/** The checkpoint of a call that has no more work and becomes an idle call. */
 export interface Staying {
   done?: string[];
   append?: Json[];
@@ -70,13 +70,13 @@ export async function stay(server: Subject, given: Staying): Promise<Json> {
   return json;
 }
 
-/** Resolves once a call of the run stays: its checkpoint is saved, and what came with that is dispatched. */
+/** Resolves once the checkpoint of an idle call is saved and messages that are now due have started. */
 export async function stays(run: Run, messageId: string): Promise<void> {
   await saved(run, messageId);
   await run.server.quiet();
 }
 
-/** Resolves once the attempt with the message has ended. */
+/** Resolves once the attempt of the message has ended. */
 export async function saved(run: Run, messageId: string): Promise<void> {
   await eventually(`the end of ${messageId}`, async () => {
     const events = await run.events();
@@ -86,14 +86,14 @@ export async function saved(run: Run, messageId: string): Promise<void> {
   });
 }
 
-/** As `sendText`, over a separate connection; resolves to the body of the response. */
+/** Like `sendText`, over a separate connection. Resolves to the body of the response. */
 export async function sendAlone(server: Subject, token: string, body: string, signal?: AbortSignal): Promise<Json> {
   const headers = { authorization: `Bearer ${token}` };
   const request = { method: 'POST', headers, body, ...(signal && { signal }) };
   return (await fetch(`${server.urlOf(otherWorker(server, token))}/v2/waypost/checkpoints`, request)).json();
 }
 
-/** The same with the last step, which no checkpoint has kept. */
+/** Like `end`, with the result of the last step, which no checkpoint has saved. */
 export function endWith(token: string, step: Json, result = ''): Reply {
   const text = JSON.stringify(step);
   const headers = { 'Upstash-Workflow-End': token, 'Upstash-Workflow-End-Step': String(Buffer.byteLength(text)) };

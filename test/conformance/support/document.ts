@@ -1,8 +1,8 @@
-/** Generates docs/conformance.md from the statements. The test of each statement fails if it does not hold. */
+/** Generates docs/conformance.md from the statements. The test of a statement fails if the statement is wrong. */
 import type { Section, Statement } from './statement.ts';
 
 export interface Part {
-  /** What the statements are numbered after. */
+  /** The heading of a group of statements that are numbered together. */
   title: string;
   about: string;
   sections: readonly Section[];

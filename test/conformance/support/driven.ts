@@ -1,11 +1,11 @@
-/** Wraps a client and records which methods were called, so that a test can prove that it called all. */
+/** Wraps a client and records which methods were called, so that a test can prove that it called all methods. */
 
 type Method = (...args: never[]) => unknown;
 
 export class Driven<C extends object> {
   readonly client: C;
   readonly #called = new Set<string>();
-  /** By the prefix of their methods' names: the client, and what its methods gave out. */
+  /** The client and the resources that its methods returned, by the prefix of their methods' names. */
   readonly #given = new Map<string, object>();
 
   constructor(client: C) {
@@ -13,7 +13,7 @@ export class Driven<C extends object> {
     this.client = this.#watch(client, '');
   }
 
-  /** All methods of the client and of its resources, as `dlq.retry`, that were not called; `ignored` ones apart. */
+  /** The methods of the client and its resources (such as `dlq.retry`) that were neither called nor `ignored`. */
   missed(ignored: (name: string) => boolean = () => false): string[] {
     const names = [...this.#given].flatMap(([prefix, object]) => methodsOf(object, prefix));
     return names.filter((name) => !this.#called.has(name) && !ignored(name));
@@ -41,7 +41,7 @@ export class Driven<C extends object> {
   }
 }
 
-/** What the class of `object` has, in contrast to its fields. */
+/** Whether `key` is a member of the class of `object`, not a field of the instance. */
 function isPublic(object: object, key: string): boolean {
   return key !== 'constructor' && Object.hasOwn(Object.getPrototypeOf(object), key);
 }

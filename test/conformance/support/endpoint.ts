@@ -13,7 +13,7 @@ export interface Received {
   /** Names in lower case. */
   headers: http.IncomingHttpHeaders;
   body: Buffer;
-  /** By the server's clock. */
+  /** The time of the request by the server's clock. */
   atMs: Millis;
 }
 
@@ -46,18 +46,18 @@ export class Endpoint {
     this.origin = await listen(this.#server);
   }
 
-  /** A path that nothing was sent to yet. */
+  /** Returns a path that has received no request yet. */
   newPath(): string {
     this.#paths += 1;
     return `/path-${this.#paths}`;
   }
 
-  /** The nth request to `path` gets the nth reply, those after the last one get the last. Without any: 200, empty. */
+  /** The nth request to `path` gets the nth reply, further requests the last reply. Without replies: 200, empty. */
   replies(path: string, ...replies: Reply[]): void {
     this.#repliesByPath.set(path, replies);
   }
 
-  /** Requests to `path` get no response until the returned function is called: it responds to the oldest one. */
+  /** Requests to `path` get no response until the returned function is called, which responds to the oldest request. */
   hold(path: string): (reply?: Reply) => void {
     const held: http.ServerResponse[] = [];
     this.#heldByPath.set(path, held);
@@ -68,12 +68,12 @@ export class Endpoint {
     };
   }
 
-  /** What came to `path` so far, in order. */
+  /** The requests to `path` so far, in order. */
   to(path: string): Received[] {
     return this.#received.filter((received) => received.path === path);
   }
 
-  /** Resolves to the `nth` request to `path` (from 1) once it is there. */
+  /** Resolves to the `nth` request to `path` (from 1) when it arrives. */
   arrival(path: string, nth = 1): Promise<Received> {
     return eventually(
       () => `request ${nth} to ${path}; there are ${this.to(path).length}`,

@@ -3,17 +3,17 @@ import { describe, it } from 'vitest';
 import { Subject, type SubjectOptions } from './subject.ts';
 
 export interface Statement {
-  /** `M12`, `W12`: statement 12 of a checklist (contract M 29, W 26). `I3`, `C1`: numbered here. */
+  /** `M12`, `W12`: statement 12 of a checklist (contract M 29, W 26). `I3`, `C1`: statements with numbers of our own. */
   id: string;
-  /** What must hold, in one sentence of our own. */
+  /** The rule, in one sentence of our own. */
   text: string;
-  /** Tries it on a fresh server. */
+  /** Tests the statement on a new server. */
   test: (server: Subject) => Promise<void>;
   /** Settings that the server of this test needs, as flags. */
   flags?: readonly string[];
-  /** Tried with one worker: of several, any may claim what is due, or be asked first. */
+  /** Tested with one worker only: with two, either may claim due messages or receive the first request. */
   isOfOneWorker?: true;
-  /** Where we do something else than the contract says, and why; the test shows what we do. Markdown. */
+  /** Our deviation from the contract, with its reason, in Markdown. The test checks our behaviour. */
   deviation?: string;
 }
 
@@ -33,7 +33,7 @@ export function statement(
   return { id, text, test, ...terms };
 }
 
-/** Registers the tests. They share nothing, so that they run side by side. */
+/** Registers the tests, which share nothing and run concurrently. */
 export function tryStatements(
   sections: readonly Section[],
   options: Pick<SubjectOptions, 'database' | 'workers'> = {},
@@ -43,7 +43,7 @@ export function tryStatements(
       for (const { id, text, test, flags = [], isOfOneWorker = false } of statements) {
         if (isOfOneWorker && options.workers === 2) continue;
         it(`${id} ${text}`, async ({ onTestFinished }) => {
-          // How a thread is spoken to is no matter of a statement, and starting hundreds takes most of the time.
+          // Statements do not depend on the database thread, and starting hundreds of threads takes most of the time.
           const server = await Subject.open({ ...options, flags, isStoreInline: true });
           onTestFinished(() => server.close());
           await test(server);

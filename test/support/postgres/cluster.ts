@@ -14,20 +14,20 @@ import { guard } from './guard.ts';
 export interface ClusterOptions {
   /** Default 18. */
   version?: PostgresVersion;
-  /** The folder that holds `bin` of another installation, of a version since 15. Default: the package's of `version`. */
+  /** The folder that holds `bin` of another installation, of a version since 15. Default: the package of `version`. */
   binaries?: string;
   /**
-   * Settings of PostgreSQL, on top of those below. Unless `fsync` is `on` here, a crash of the machine would lose the
-   * data, and a crash of PostgreSQL alone does not.
+   * Settings of PostgreSQL that override `SETTINGS`. Without `fsync: 'on'`, a crash of the machine would lose the data;
+   * a crash of PostgreSQL alone does not.
    */
   settings?: Readonly<Record<string, string>>;
-  /** A data folder to start on, below `folder`: a copy of another one. Without it a new one is made. */
+  /** The data folder, below `folder`: a copy of another data folder. Default: a new one. */
   dataDir?: string;
   /** A folder from {@link makeFolder}, which `dispose` removes. Default: a new one. */
   folder?: string;
 }
 
-/** How PostgreSQL stops: waits for its clients, ends their sessions, or stops as in a crash and recovers at its start. */
+/** PostgreSQL waits for its clients, ends all sessions, or stops as in a crash and recovers at the next start. */
 export type StopMode = 'smart' | 'fast' | 'immediate';
 
 const STOP_SIGNALS: Readonly<Record<StopMode, NodeJS.Signals>> = {
@@ -41,7 +41,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   unix_socket_directories: '',
   max_connections: '200',
   fsync: 'off',
-  // Its own files instead of the machine's shared memory, which is small in containers.
+  // PostgreSQL uses files instead of the machine's shared memory, which is small in containers.
   dynamic_shared_memory_type: 'mmap',
   shared_buffers: '64MB',
   lc_messages: 'C',
@@ -52,7 +52,7 @@ export type Row = Record<string, unknown>;
 
 export class Cluster {
   readonly version: PostgresVersion;
-  /** The data folder. Its owner is the user who runs the server. */
+  /** The data folder, which belongs to the user who runs the server. */
   readonly dataDir: string;
   /** Stays the same across restarts. */
   readonly port: number;
@@ -63,7 +63,7 @@ export class Cluster {
   #log = '';
   #databases = 0;
 
-  /** @internal {@link startCluster} creates it. */
+  /** @internal {@link startCluster} creates clusters. */
   constructor(parts: {
     version: PostgresVersion;
     dataDir: string;
@@ -80,17 +80,17 @@ export class Cluster {
     this.#finish = parts.finish;
   }
 
-  /** For the superuser, who needs no password. */
+  /** The URL of a database for the superuser, who needs no password. */
   url(database = 'postgres'): string {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** The end of what the server has written to its log. */
+  /** The end of the server's log. */
   get log(): string {
     return this.#log;
   }
 
-  /** The process id of the postmaster. Throws if it does not run. */
+  /** The process id of the postmaster. Throws if the server is not running. */
   get pid(): number {
     const pid = this.#server?.pid;
     if (pid === undefined) throw new Error('PostgreSQL does not run');
@@ -113,7 +113,7 @@ export class Cluster {
 
   /** Creates an empty database and returns its URL. */
   async createDatabase(name = this.#freeName(), template = 'template0'): Promise<string> {
-    // Before version 15 files are always copied; since then it is optional, and faster without fsync.
+    // Before version 15, files are always copied. Since version 15 copying is optional, and faster without fsync.
     await this.query(
       `create database "${name}" template "${template}"${this.version > 14 ? ' strategy file_copy' : ''}`,
     );
@@ -130,7 +130,7 @@ export class Cluster {
     return `test_${process.pid}_${this.#databases}`;
   }
 
-  /** Resolves when it accepts connections. After a kill it recovers first. */
+  /** Resolves when the server accepts connections; after a kill, the server recovers first. */
   async start(): Promise<void> {
     if (this.#server !== undefined) throw new Error('PostgreSQL runs already');
     await eventually(
@@ -145,14 +145,14 @@ export class Cluster {
     await this.#end(STOP_SIGNALS[mode]);
   }
 
-  /** Sends SIGKILL to the postmaster. Its children notice this after a moment, and end as in a crash. */
+  /** Sends SIGKILL to the postmaster. Its children end a little later, as in a crash. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL');
   }
 
-  /** Suspends all processes: connections stay open, new ones are accepted, and nothing responds until `thaw`. Only on Linux. */
+  /** Suspends all processes: open and new connections get no response until `thaw`. Only on Linux. */
   freeze(): void {
-    process.kill(this.pid, 'SIGSTOP'); // first, so that it has no more children
+    process.kill(this.pid, 'SIGSTOP'); // first, so that the postmaster starts no more children
     for (const child of childrenOf(this.pid)) process.kill(child, 'SIGSTOP');
   }
 
@@ -171,7 +171,7 @@ export class Cluster {
     await this.#finish();
   }
 
-  /** `'busy'`: the children of a killed postmaster still use its memory or its port, so a retry may succeed. */
+  /** Returns `'busy'` if children of a killed postmaster still use its memory or port: a retry may succeed. */
   async #launch(): Promise<'ready' | 'busy'> {
     const settings = Object.entries({ ...this.#settings, port: String(this.port) });
     const server = run(join(this.#binaries, 'bin', 'postgres'), [
@@ -188,7 +188,7 @@ export class Cluster {
     const closed = once(server, 'close');
     if ((await Promise.race([ready, closed])) === true) {
       this.#server = server;
-      // However it ended, it can be started again.
+      // The server can be started again, whatever the reason of its end.
       void closed.then(() => {
         if (this.#server === server) this.#server = undefined;
       });
@@ -232,8 +232,9 @@ const SHARED_MEMORY = '/dev/shm';
 const MEMORY_BYTES_MIN = 8 * 1024 ** 3;
 
 /**
- * A new temporary folder that belongs to the user who will run PostgreSQL. It is in memory where there is enough of it, since
- * tests make and delete hundreds of databases of hundreds of files each. With `onDisk` it never is.
+ * A new temporary folder that belongs to the user who will run PostgreSQL. The folder is in memory if the machine has
+ * enough, since tests create and delete hundreds of databases of hundreds of files each. With `onDisk` the folder is
+ * never in memory.
  */
 export function makeFolder({ onDisk = false } = {}): string {
   const parent = !onDisk && hasSharedMemory() ? SHARED_MEMORY : realpathSync(tmpdir());

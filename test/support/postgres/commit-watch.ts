@@ -14,7 +14,7 @@ export class CommitWatch {
   #isStarted = false;
   /** The start of an incomplete message. */
   #head = Buffer.alloc(0);
-  /** The number of missing bytes of that message. */
+  /** The number of missing bytes of the incomplete message. */
   #missing = 0;
   readonly #commits = new Set<string>();
   readonly #portals = new Set<string>();

@@ -52,14 +52,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return async () => {
     server.closeAllConnections();
     server.close();
-    // The tests have reported clusters that could not start.
+    // Clusters that could not start are ignored: the tests have reported the error.
     await Promise.allSettled(Array.from(clusters.values(), async (started) => (await started).dispose()));
   };
 }
 
 const TEMPLATE = 'migrated';
 
-/** Creates a database with the schema, and returns its name. Copying it is faster than migrating another one. */
+/** Creates a database with the schema, and returns its name. Copying a database is faster than migrating a new one. */
 async function makeTemplate(cluster: Cluster): Promise<string> {
   const url = await cluster.createDatabase(TEMPLATE);
   const store = await openPostgresStore({

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
 /**
- * A shell script that waits until its standard input ends, which also happens when our process dies. It stops the process in
- * the pid file if that process runs in the file's folder: a killed server leaves the file behind, and its pid may be reused.
- * A frozen server handles the signal when it continues, and stops its children.
+ * A shell script that waits until its standard input ends, which also happens when our process dies. Then the script
+ * stops the process in the pid file, if that process runs in the file's folder: a killed server leaves the file behind,
+ * and another process may have its pid. A frozen server handles the signal when it continues, and stops its children.
  */
 const SCRIPT = `
 cat >/dev/null
@@ -24,7 +24,7 @@ export interface Guard {
 }
 
 /**
- * `pidFile` is in the working directory of the server. Both paths have no symbolic links. `folder` is removed with its
+ * `pidFile` is in the working directory of the server. Neither path has symbolic links. `folder` is removed with its
  * contents.
  */
 export function guard(pidFile: string, folder: string): Guard {

@@ -16,14 +16,14 @@ export const HOSTILE: Readonly<Record<string, string>> = {
   default_transaction_isolation: "'serializable'",
   default_transaction_deferrable: 'on',
   synchronous_commit: 'off',
-  // The statement that replaces these is subject to them: it must not take that long on a busy machine.
+  // These limits also apply to the statement that replaces them, which takes less time even on a busy machine.
   statement_timeout: "'3s'",
   lock_timeout: "'1ms'",
   idle_in_transaction_session_timeout: "'3s'",
   transaction_timeout: "'3s'",
 };
 
-/** Sets these defaults for new sessions of the database, with a search path that starts with a schema without the store. */
+/** Sets the defaults `HOSTILE` for new sessions of the database. The first schema in the search path has no store. */
 export async function makeHostile(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -13,7 +13,7 @@ export interface PoolerOptions {
   port: number;
   /** The maximum number of connections to each database. */
   poolSize: number;
-  /** Settings of PgBouncer, on top of those below. */
+  /** Settings of PgBouncer that override `SETTINGS`. */
   settings?: Readonly<Record<string, string>>;
 }
 
@@ -52,7 +52,7 @@ export class Pooler {
     this.#finish = finish;
   }
 
-  /** In transaction mode, on a random port of 127.0.0.1. The superuser of the cluster is the only user. */
+  /** Starts PgBouncer in transaction mode, on a random port of 127.0.0.1. The cluster's superuser is the only user. */
   static async open({ port: target, poolSize, settings }: PoolerOptions): Promise<Pooler> {
     const folder = makeFolder();
     const { finish } = guard(join(folder, 'pgbouncer.pid'), folder);
@@ -88,12 +88,12 @@ export class Pooler {
     return changed.href;
   }
 
-  /** Its log since the latest start. */
+  /** The log of PgBouncer since the latest start. */
   get log(): string {
     return this.#log;
   }
 
-  /** Resolves when it accepts connections. */
+  /** Resolves when PgBouncer accepts connections. */
   async start(): Promise<void> {
     const server = spawn(PROGRAM, ['pgbouncer.ini'], {
       stdio: ['ignore', 'ignore', 'pipe'],
@@ -113,7 +113,7 @@ export class Pooler {
     this.#server = server;
   }
 
-  /** Stops it as in a crash: all connections end immediately. */
+  /** Stops PgBouncer as in a crash: all connections end immediately. */
   async kill(): Promise<void> {
     const server = this.#server;
     if (server === undefined) return;
@@ -123,7 +123,7 @@ export class Pooler {
     this.#server = undefined;
   }
 
-  /** Stops it and removes its folder. */
+  /** Stops PgBouncer and removes its folder. */
   async close(): Promise<void> {
     await this.kill();
     await this.#finish();

@@ -12,7 +12,7 @@ declare module 'vitest' {
 
 export interface SharedCluster {
   port: number;
-  /** For the superuser, who needs no password. */
+  /** The URL of a database for the superuser, who needs no password. */
   url(database?: string): string;
 }
 
@@ -22,13 +22,13 @@ export async function sharedCluster(version: PostgresVersion = 18): Promise<Shar
   return { port, url: (database = 'postgres') => `postgres://postgres@127.0.0.1:${port}/${database}` };
 }
 
-/** The URL of a new, empty database for one test. It is removed with the cluster. */
+/** The URL of a new, empty database for one test. The database is removed with the cluster. */
 export async function freshDatabase(version: PostgresVersion = 18): Promise<string> {
   const { url } = await ask<{ url: string }>(`database/${version}`);
   return url;
 }
 
-/** The URL of a copy of such a database, which must have no connections. */
+/** The URL of a copy of a database of version 18. The original must have no connections. */
 export async function copyOf(databaseUrl: string): Promise<string> {
   const { url } = await ask<{ url: string }>(`copy/18${new URL(databaseUrl).pathname}`);
   return url;
@@ -49,8 +49,8 @@ export interface BorrowedDatabase {
 const givenBack: string[] = [];
 
 /**
- * Like `migratedDatabase` of version 18, but reused, so that numbers continue. For hundreds of tests: creating a database takes
- * longer than most of them.
+ * Like `migratedDatabase` of version 18, but reused, so that row numbers do not start at 1. Intended for hundreds of
+ * tests: creating a database takes longer than most tests.
  */
 export async function borrowDatabase(): Promise<BorrowedDatabase> {
   const url = givenBack.pop() ?? (await migratedDatabase());

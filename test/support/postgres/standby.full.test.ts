@@ -16,7 +16,7 @@ describe.each([
   it('brings to the standby what the primary commits', async () => {
     const found = async () => (await pair.standby.query("select to_regclass('t') found"))[0]?.['found'] === 't';
     await eventually('the table to arrive', found);
-    expect(await pair.standby.query('select n from t')).toEqual([{ n: 1 }]); // of the same transaction
+    expect(await pair.standby.query('select n from t')).toEqual([{ n: 1 }]); // a row of the same transaction
     await expect(pair.standby.query('insert into t values (2)')).rejects.toThrow(/read-only/);
   });
 

@@ -10,7 +10,7 @@ import { type Cluster, makeFolder, startCluster } from './cluster.ts';
 export interface StandbyOptions {
   /** Default 18. */
   version?: PostgresVersion;
-  /** True: a commit returns when the standby also has it on disk. False: when the primary has it. */
+  /** Whether a commit returns when both the standby and the primary, instead of the primary alone, have it on disk. */
   synchronous: boolean;
   /** Settings of both servers. */
   settings?: Readonly<Record<string, string>>;
@@ -19,16 +19,16 @@ export interface StandbyOptions {
 export interface Pair {
   primary: Cluster;
   standby: Cluster;
-  /** The proxy between the two, which delays, stalls or cuts the replication stream. */
+  /** The proxy between the servers, which delays, stalls or cuts the replication stream. */
   link: TcpProxy;
-  /** Promotes the standby; resolves when it accepts writes. Its commits wait for no other standby. */
+  /** Promotes the standby; resolves when the new primary accepts writes, whose commits wait for no standby. */
   promote(): Promise<void>;
   dispose(): Promise<void>;
 }
 
 const NAME = 'standby';
 
-/** Resolves when the standby replicates. Both use fsync, since tests kill them. */
+/** Resolves when the standby replicates. Both servers use fsync, since tests kill the servers. */
 export async function startPair({ version = 18, synchronous, settings = {} }: StandbyOptions): Promise<Pair> {
   // A standby without a primary retries at this interval (default: 5 s), and a promotion waits for the end of the interval.
   const both = { fsync: 'on', wal_retrieve_retry_interval: '50ms', ...settings };
@@ -39,7 +39,7 @@ export async function startPair({ version = 18, synchronous, settings = {} }: St
     await Promise.all(clusters.map((cluster) => cluster.dispose()));
   };
   try {
-    // Copying a new cluster is fastest while it is stopped.
+    // Copying a new cluster is fastest while the cluster is stopped.
     const folder = makeFolder({ onDisk: true });
     const dataDir = join(folder, 'data');
     await primary.stop();
@@ -72,7 +72,7 @@ async function isFollowed(primary: Cluster, synchronous: boolean): Promise<boole
   return row?.['state'] === 'streaming' && row['sync_state'] === (synchronous ? 'sync' : 'async');
 }
 
-/** Copies the folder with its owner, since PostgreSQL requires it. */
+/** Copies the folder and its owner, since PostgreSQL requires the same owner. */
 function copy(from: string, to: string): void {
   const { status, stderr } = spawnSync('cp', ['-a', from, to], { ...RUN_AS, encoding: 'utf8' });
   if (status !== 0) throw new Error(`cp ended with ${status}: ${stderr}`);
