@@ -28,7 +28,10 @@ export interface FailoverReport extends Judgement {
   recoveredAfterMs: number;
   /** The number of lost acknowledged messages, by fate. */
   fates: Record<Fate, number>;
-  /** Facts about lost messages that should exist: any with a synchronous standby, otherwise those that it may have received. */
+  /**
+   * Descriptions of lost messages that should exist. With a synchronous standby these are all lost messages, otherwise
+   * the lost messages that the standby may have received.
+   */
   lostWithoutExcuse: string[];
 }
 

@@ -17,7 +17,7 @@ export const WORKER_FAULTS = {
     await second.end('SIGKILL');
     await Promise.all([first.start(), second.start()]);
   },
-  // Restarted at once, since expiring the worker is what takes the time.
+  // Both workers fail in one fault, because waiting until a worker expires takes most of the time.
   'is frozen, and one waits for answers that never come, until they are declared dead and go on as if nothing had happened':
     async (world) => {
       const [frozen, { proxy }] = twoOf(world);
@@ -90,7 +90,7 @@ export function outage(outageMs: number): Fault {
   };
 }
 
-/** One worker runs the program in `folder` for a while, and then today's program again. */
+/** One worker runs the program in `folder` for a while, and then the current program again. */
 export function upgradeAndBack(folder: string): Fault {
   return async (world) => {
     const [worker] = twoOf(world);

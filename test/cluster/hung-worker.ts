@@ -12,7 +12,10 @@ import { type Worker, Workers } from './workers.ts';
 
 /** Responses of the healthy worker while the other one hung. */
 export interface HungWorkerFigures {
-  /** Publishes of another project, plain and into a lane, and `/readyz`: 99th percentile and longest, in ms. */
+  /**
+   * Response times of publishes of another project, plain and into a lane, and of `/readyz`: 99th percentile and longest,
+   * in ms.
+   */
   others: { count: number; p99Ms: number; maxMs: number };
   /** The longest time without a response to a publish of the locked project, in ms. */
   gapMs: number;

@@ -17,7 +17,7 @@ export interface Judgement extends OfLedger {
   findings: string[];
 }
 
-/** Call it after `world.calmDown()`. */
+/** Must be called after `world.calmDown()`. */
 export async function judge(world: World): Promise<Judgement> {
   const { client, ledger, repeats, schedules, databaseUrl, dataDir } = world;
   await untilNoneIsLeft(() => countUnfinished(world));

@@ -9,7 +9,7 @@ export interface Databases {
   /** The promoted standby. */
   taken: Cluster;
   database: string;
-  /** The position at which `taken` left the log of `left`. */
+  /** The log position at which `taken` was promoted and its log diverged from the log of `left`. */
   position: number;
   /** The first transaction id that `taken` assigned itself. */
   firstXid: string;

@@ -5,7 +5,8 @@
  *   --rounds 5 --outage 60        and PostgreSQL is down for a minute in each round
  *   --only killed --workers 5     only faults whose name contains the word
  *   --failover sync               the primary fails and a synchronous standby is promoted: nothing may be lost
- *   --failover async              the same with a standby that lags: only what it had not received may be lost; --rounds repeats it
+ *   --failover async              a lagging standby is promoted: only messages that it lacks may be lost
+ *   --failover async --rounds 5   the same, five times
  *   --patient                     checks only that work continues, not its rate: for a busy machine, and for many rounds
  *   --hung 5                      measures the effect of a worker that hangs within a batch, this many times
  *   --hung 5 --program <folder>   the same with the program of another checkout

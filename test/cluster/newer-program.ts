@@ -14,7 +14,10 @@ export interface NewerProgram {
   remove(): void;
 }
 
-/** The migration adds a column and an index. `breaking`: today's program must not run on a database that has it. */
+/**
+ * The migration adds a column and an index. With `breaking`, the current program must not run on a database with this
+ * migration.
+ */
 export function makeNewerProgram(breaking: boolean): NewerProgram {
   const folder = mkdtempSync(join(tmpdir(), 'waypost-newer-'));
   for (const name of COPIED) cpSync(join(CHECKOUT, name), join(folder, name), { recursive: true });

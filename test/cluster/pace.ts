@@ -9,7 +9,7 @@ const WINDOW_MS = 800;
 const BURST_MS = 250;
 /** The pace that counts as recovered, and the time limit to reach it. */
 export interface Recovery {
-  /** A share of the earlier pace. */
+  /** The fraction of the earlier pace that must be reached. */
   share: number;
   limitMs: number;
 }
@@ -29,8 +29,8 @@ export class Pace {
   }
 
   /**
-   * The pace without faults: waits for a window of load, and returns the pace that three of four windows so
-   * far have reached. The load is random, and the machine has other work.
+   * The pace without faults: waits for a window of load, and returns the pace that three of four windows so far have
+   * reached. Single slow windows do not count, since the load is random and the machine has other work.
    */
   async steady(): Promise<number> {
     const fromMs = performance.now();
@@ -41,7 +41,10 @@ export class Pace {
     return this.#steady.toSorted((a, b) => a - b)[Math.floor(this.#steady.length / 4)] ?? 0;
   }
 
-  /** Resolves to the milliseconds until `before` is reached again, less the share that randomness may explain. */
+  /**
+   * Resolves to the time in milliseconds until the pace is at least `share` of `before` again. Randomness may explain the
+   * rest.
+   */
   async untilRecovered(before: number, { share, limitMs }: Recovery): Promise<number> {
     const fromMs = performance.now();
     const burstIsOverMs = fromMs + BURST_MS;
@@ -62,7 +65,7 @@ export class Pace {
     if (this.#samples.length > (10 * WINDOW_MS) / SAMPLE_MS) this.#samples.shift();
   }
 
-  /** The pace of the last window, or of its part after `fromMs`. */
+  /** The pace of the last window, or of the part of the window after `fromMs`. */
   #perSecond(fromMs = 0): number {
     const last = this.#samples.at(-1);
     if (last === undefined) return 0;

@@ -1,6 +1,6 @@
 /**
- * An upgrade that the current version must not survive. An upgrade with which it can run side by side is among the faults of
- * faults.full.test.ts.
+ * Tests an upgrade after which the current version must not run. An upgrade beside which the current version can run is
+ * among the faults of faults.full.test.ts.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * Schedules that trigger every minute, and an endpoint that checks that each time created one message, on whichever worker
+ * Watches schedules that trigger every minute: an endpoint checks that each time created one message, on whichever worker
  * (P16).
  */
 import { createServer } from 'node:http';
@@ -21,7 +21,7 @@ export class ScheduleWatch {
     request.resume().once('end', () => response.end());
     request.once('error', () => response.destroy()); // its sender was killed
   });
-  /** By schedule: its messages and their arrival times. */
+  /** The messages of each schedule with their arrival times, by schedule. */
   readonly #seen = new Map<string, Map<string, number>>();
   readonly #ids: string[] = [];
   /** When the creation of the schedules started and ended. */
@@ -55,7 +55,7 @@ export class ScheduleWatch {
     this.#paused = { fromMs, toMs: this.#nowMs() };
   }
 
-  /** Call it after `stop`. Schedules with more or fewer messages than triggers. */
+  /** The schedules with more or fewer messages than triggers. Must be called after `stop`. */
   findings(): string[] {
     const times = minutesBetween(this.#made.fromMs, this.#paused.toMs);
     const certain = minutesBetween(this.#made.toMs, this.#paused.fromMs - LATE_MAX_MS);

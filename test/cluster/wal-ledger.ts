@@ -1,9 +1,10 @@
 /**
- * A ledger with the position of each acknowledgement in the write-ahead log of the primary. After a failover, it shows for each
- * lost message whether the standby had received it. Positions are bytes since the start of the log.
+ * A ledger with the position of each acknowledgement in the write-ahead log of the primary. After a failover, the ledger
+ * shows for each lost message whether the standby had received the message. Positions are in bytes, from the start of the
+ * log.
  *
- * A client never learns the position of its commit, so two positions enclose it: the commit is after everything that was
- * flushed before the request was sent, and within what is flushed when the response has arrived.
+ * A client never learns the position of its commit, so two positions enclose the commit: it is after everything that was
+ * flushed before the request was sent, and in the part of the log that is flushed when the response has arrived.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';

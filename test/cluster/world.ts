@@ -48,11 +48,11 @@ const PAUSE_MS = 80;
 const LANES_SLOWNESS = 16;
 /** During a fault, an attempt may be repeated after this time. */
 const MOMENT_MS = 20;
-/** Incarnations after a pause in which attempts claimed before it may still arrive. */
+/** The number of incarnations after a pause in which attempts that were claimed earlier may still arrive. */
 export const ON_ITS_WAY = 100;
-/** Acknowledgements and arrivals after which every part of the load has run. */
+/** The number of acknowledgements and arrivals after which every part of the load has run. */
 const SOME = 40;
-/** Responses of a worker that prove its recovery. */
+/** The number of responses of a worker that prove its recovery. */
 const A_FEW = 5;
 
 export interface Recovered {
@@ -170,7 +170,7 @@ export class World {
     }
   }
 
-  /** Resolves once so many more acknowledgements and arrivals have been counted, over all workers. */
+  /** Resolves once `things` more acknowledgements and arrivals have been counted, over all workers. */
   async goOn(things: number): Promise<void> {
     await this.#until([more('things done', () => this.ledger.progress(), things)]);
   }
@@ -185,7 +185,9 @@ export class World {
     ]);
   }
 
-  /** As `survive`. Resolves to the milliseconds until the earlier pace is reached again, and to that pace. */
+  /**
+   * Like `survive`, but resolves to the milliseconds until the earlier pace is reached again, and to the earlier pace.
+   */
   async recoverFrom(fault: (world: World) => Promise<void>, recovery: Recovery): Promise<Recovered> {
     const perSecond = await this.pace.steady();
     try {
@@ -271,7 +273,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     return pooler?.through(url) ?? url;
   });
   const endpoints = await openEndpoints(ledger);
-  // A machine that stalls for seconds causes these too, without any fault.
+  // A machine that stalls for seconds causes these events, too, without any fault.
   const onDoubt = () => endpoints.beginIncarnation();
   const workers = await Workers.start({ databaseUrls, dataDir, flags, onDoubt });
   const close = async () => {
@@ -282,7 +284,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   return new World({ cluster, databaseUrl, workers, random, ledger, endpoints, pooler, dataDir, close });
 }
 
-/** Here a new incarnation is a time within a fault, not a server that knows every pause before its start. */
+/**
+ * In this ledger a new incarnation is a moment within a fault, not the start of a server that knows every earlier pause.
+ */
 export function patientLedger(): Ledger {
   return new Ledger(ON_ITS_WAY);
 }

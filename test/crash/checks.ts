@@ -54,14 +54,20 @@ export function check(ledger: Ledger, view: FinalView, lanes: readonly Lane[] = 
   };
 }
 
-/** Whether the server accounts for an undelivered message, and its state was requested. */
+/**
+ * Whether the server accounts for an undelivered message: it is in the DLQ, a client took it from the DLQ, or it was
+ * cancelled on request.
+ */
 function isAccountedFor(ledger: Ledger, id: string, view: FinalView): boolean {
   const { isTakenFromDlq, isCancelAsked } = ledger.message(id) ?? {};
   const isCanceled = view.endings.get(id)?.at(-1) === 'CANCELED';
   return view.dead.has(id) || isTakenFromDlq === true || (isCancelAsked === true && isCanceled);
 }
 
-/** Arrivals of messages that were not published, or with ids that no client received. */
+/**
+ * Messages that arrived although no client published them, and ids that no client received and that no unknown outcome
+ * explains.
+ */
 function unexpected(ledger: Ledger): string[] {
   const found: string[] = [];
   const strangers = new Map<string, Set<string>>();
@@ -76,7 +82,7 @@ function unexpected(ledger: Ledger): string[] {
   return found;
 }
 
-/** The logs show how many attempts were recorded. Each must have exactly one callback, which has a final state. */
+/** Each attempt that the logs record must have exactly one callback, and the callback must have a final state. */
 function checkCallbacks(ledger: Ledger, view: FinalView) {
   const tellings = ledger.tellings();
   const idsByFact = new Map<string, Set<string>>();

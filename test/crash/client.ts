@@ -15,7 +15,7 @@ export class Client {
   readonly #patienceMs: number;
   readonly #token: string;
 
-  /** A response that takes longer than `patienceMs` is unknown. */
+  /** If no response arrives within `patienceMs`, the outcome of the request is unknown. */
   constructor(url: string, patienceMs = 20_000, token = DEVELOPMENT_TOKEN) {
     this.#url = url;
     this.#patienceMs = patienceMs;

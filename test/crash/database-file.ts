@@ -14,7 +14,10 @@ export function databaseName(dataDir: string): string | undefined {
   return names[0];
 }
 
-/** The result of `PRAGMA integrity_check` for the folder's database: `['ok']` if it is sound, empty without one. */
+/**
+ * The result of `PRAGMA integrity_check` for the folder's database: `['ok']` if it is sound, empty if there is no
+ * database.
+ */
 export function integrity(dataDir: string): string[] {
   const name = databaseName(dataDir);
   if (name === undefined) return [];
@@ -35,7 +38,7 @@ export function untilEmpty(dataDir: string, standstillMs?: number): Promise<void
   return untilNoneIsLeft(count, standstillMs);
 }
 
-/** As in the table `runs`. */
+/** The state of an active run in the table `runs`. */
 const ACTIVE = 1;
 
 function unfinishedIn(dataDir: string): number {
@@ -50,7 +53,7 @@ function unfinishedIn(dataDir: string): number {
   }
 }
 
-/** The findings of `waypost doctor` for the folder's database; empty without one. */
+/** The findings of `waypost doctor` for the folder's database; empty if there is no database. */
 export async function findingsOfDoctor(dataDir: string): Promise<string[]> {
   if (databaseName(dataDir) === undefined) return [];
   return brokenStatements(await examineStore(parseConfig({}, ['--data-dir', dataDir])));

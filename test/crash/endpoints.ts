@@ -11,7 +11,7 @@ import { type Arrival, isLastTelling, type Ledger, type Telling } from './ledger
 export interface Endpoints {
   /** Responds with 200 after a few milliseconds. */
   ok: string;
-  /** The same, at another address. */
+  /** Responds like `ok`, at another address. */
   alsoOk: string;
   /** Responds with 500 to the first two attempts of a message, then with 200. */
   flaky: string;
@@ -24,7 +24,10 @@ export interface Endpoints {
   /** Rejects all callbacks. */
   neverTold: string;
   revive(tag: string): void;
-  /** Call it when the sender has exited: waits until its last bytes are read, and then starts a new incarnation. */
+  /**
+   * Must be called when the sender has exited. Waits until the last bytes of the sender are read, and then starts a new
+   * incarnation.
+   */
   nextIncarnation(): Promise<void>;
   /** Starts a new incarnation at once, so that earlier arrivals may be repeated. */
   beginIncarnation(): void;
@@ -36,7 +39,7 @@ export interface Endpoints {
 const WORK_MS = 3;
 const FAILURES_OF_FLAKY = 2;
 const FAILURES_OF_TOLD_TWICE = 1;
-// The kernel closes a killed process's connections at once; the rest is for a busy machine.
+// The kernel closes a killed process's connections at once; the rest of this time is for a busy machine.
 const SENDER_GONE_LIMIT_MS = 10_000;
 
 export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {

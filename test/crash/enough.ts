@@ -7,7 +7,7 @@ import { neverFull } from './lane-checks.ts';
 import type { Lane, Ledger } from './ledger.ts';
 
 export interface Need {
-  /** Of what, in words. */
+  /** A description of the counted events. */
   what: string;
   /** The count so far, which only grows. */
   count: () => number;
@@ -19,7 +19,7 @@ const LIMIT_MS = 180_000;
 // Frequent enough to stop soon after the needs are met, and rare enough to cost nothing.
 const LOOK_EVERY_MS = 10;
 
-/** The increase since the call. */
+/** Requires that `count` grows by `howMuch` from now on. */
 export function more(what: string, count: () => number, howMuch: number): Need {
   return { what, count, atLeast: count() + howMuch };
 }
@@ -40,15 +40,16 @@ export async function untilEnough(needs: readonly Need[], assertSound: () => voi
   }
 }
 
-// The backlog of a lane is delivered one by one, including retries and callbacks, or at a limited rate, and a disconnected worker
-// must expire first. Shorter than a minute, after which retention would hide missing cleanup.
+// The backlog of a lane is delivered one by one, including retries and callbacks, or at a limited rate, and a
+// disconnected worker must expire first. The limit is shorter than a minute, after which retention would hide missing
+// cleanup.
 const STANDSTILL_MS = 30_000;
-// A check may open a connection.
+// The check may open a connection.
 const COUNT_EVERY_MS = 100;
 
 /**
- * Resolves once `count` returns 0, or has not decreased for this time. For unfinished work: far cheaper than reading all logs
- * repeatedly. The logs then name the rest.
+ * Resolves once `count` returns 0, or has not decreased for `standstillMs`. To count unfinished work is far cheaper than
+ * to read all logs repeatedly. Afterwards the logs name the messages that are left.
  */
 export async function untilNoneIsLeft(
   count: () => number | Promise<number>,
@@ -76,8 +77,9 @@ export function fullLanes(lanes: readonly Lane[], ledger: Ledger): Need {
 }
 
 /**
- * Keeps `run` running until `act` has ended. The function passed to `act` throws once the load has received a response that
- * the contract does not allow. Rejects with the first error, once both have ended, so that nothing is started after a failure.
+ * Keeps `run` running until `act` has ended. The function passed to `act` throws once the load has received a response
+ * that the contract does not allow. Rejects with the first error, but only when both have ended, so that nothing is
+ * started after a failure.
  */
 export async function underLoad(
   run: (signal: AbortSignal) => Promise<void>,

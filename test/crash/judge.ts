@@ -15,7 +15,7 @@ export interface Judgement extends Omit<Verdict, 'broken'> {
 const ENDINGS = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 const OUTCOMES = new Set(['DELIVERED', 'ERROR']);
 
-/** Call it when unfinished messages have had their time. Waits up to `settleLimitMs` more. */
+/** Must be called after the time in which messages are expected to end. Waits up to `settleLimitMs` longer. */
 export async function judge(ledger: Ledger, client: Client, settleLimitMs = 0): Promise<Judgement> {
   const { unsettled, view } = await settle(ledger, client, settleLimitMs);
   const { broken, ...verdict } = check(ledger, view, LANES);
@@ -24,7 +24,7 @@ export async function judge(ledger: Ledger, client: Client, settleLimitMs = 0): 
   return { ...verdict, unsettled, broken: { ...broken, ...ofRest } };
 }
 
-/** Resolves to the acknowledged or logged messages without a final state in the logs in time. */
+/** Resolves to the acknowledged or logged messages that had no final state in the logs within the time limit. */
 async function settle(
   ledger: Ledger,
   client: Client,
@@ -40,7 +40,10 @@ async function settle(
   }
 }
 
-/** Reads a server's view of every message, page by page. The DLQ is last, so a message that dies meanwhile is not counted as lost. */
+/**
+ * Reads a server's view of every message, page by page. The DLQ is read last, so that a message that dies meanwhile is
+ * not counted as lost.
+ */
 async function readFinalView(client: Client): Promise<FinalView> {
   const endings = new Map<string, string[]>();
   const attempts = new Map<string, number>();

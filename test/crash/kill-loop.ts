@@ -26,7 +26,10 @@ export interface KillLoopOptions {
   seed: number;
   /** SIGKILL prevents any cleanup; SIGTERM requests a graceful drain. */
   signal: 'SIGKILL' | 'SIGTERM';
-  /** The random amount of work between two kills. With less, kills hit only the start; more finds nothing new. */
+  /**
+   * The random amount of work between two kills. With less work, kills hit only the start of a server; more work finds
+   * nothing new.
+   */
   life?: { min: number; max: number };
   /** More settings of the server, as flags. */
   flags?: string[];
@@ -40,7 +43,7 @@ export interface KillLoopReport extends Judgement {
   exits: Exit[];
   /** The exit of the last server, which was not killed. */
   lastExit: Exit;
-  /** From the last spawn to the first delivery after it, in milliseconds. */
+  /** The time from the last start of a server to its first delivery, in milliseconds. */
   restartToDeliveryMs: number;
   /** The result of `PRAGMA integrity_check` for the file at the end. */
   integrity: string[];
@@ -53,7 +56,7 @@ const WORKERS = 20;
 const PAUSE_MS = 6;
 // Not a target, only the limit of the wait.
 const FIRST_DELIVERY_LIMIT_MS = 20_000;
-/** The number of acknowledged publishes and arrived attempts. */
+/** The amount of work between two kills: the number of acknowledged publishes and arrived attempts. */
 const LIFE = { min: 0, max: 150 };
 
 export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopReport> {
@@ -120,7 +123,7 @@ class WholeLoad {
     this.#isForgotten = isForgotten;
   }
 
-  /** Only grows. */
+  /** The number of acknowledged publishes and arrived attempts, which only grows. */
   progress(): number {
     return this.#load.ledger.progress();
   }
@@ -162,7 +165,7 @@ async function endUnderLoad(
   return ended ?? server.exited;
 }
 
-/** The work that the last server waits for: a run with little work proves little. */
+/** The work that must be done before the last server may end: a run with little work proves little. */
 function enoughOf(ledger: Ledger, kills: number, { max }: { max: number }): Need[] {
   return [
     { what: 'things done', count: () => ledger.progress(), atLeast: kills * max },

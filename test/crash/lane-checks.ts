@@ -1,11 +1,12 @@
 /**
- * Checks that lanes kept their limits and their order (P4, P5), as seen by the endpoints. An endpoint sees the start of an
- * attempt later than the server, and the end earlier. So it never sees more attempts at a time than there were.
+ * Checks that lanes kept their limits and their order (P4, P5), as seen by the endpoints. An endpoint sees the start of
+ * an attempt later than the server, and the end earlier. So an endpoint never sees more attempts at a time than there
+ * were.
  */
 import type { Arrival, Entrant, Lane, LaneEvent } from './ledger.ts';
 
 export interface LaneVerdict {
-  /** First attempts of a queue that came before those of earlier messages. */
+  /** First attempts that came before the first attempts of earlier messages of the same queue. */
   outOfOrder: string[];
   /** Starts of a message in a queue, or of an attempt of a key, without a free permit. */
   overParallelism: string[];
@@ -66,8 +67,9 @@ function isIn(lane: Lane, entrants: ReadonlyMap<string, Entrant>): (attempt: Arr
 }
 
 /**
- * Those of `tags` (in the order of their first attempts) that `parallelism` or more earlier ones followed. Up to
- * `parallelism` messages start without waiting for each other, and may pass each other on their way to the endpoint.
+ * The tags of messages that arrived before `parallelism` or more earlier messages. `tags` are in the order of their first
+ * attempts. Up to `parallelism` messages start without waiting for each other, and may pass each other on their way to
+ * the endpoint.
  */
 function overtakers(tags: readonly string[], order: readonly string[], parallelism: number): string[] {
   const positions = new Map(order.map((tag, position) => [tag, position]));
@@ -113,7 +115,10 @@ function countStarts(
  */
 class StartedMessages implements StartCounter {
   readonly #entrants: ReadonlyMap<string, Entrant>;
-  /** By message: the callbacks that must still end before the message is finished; `delivery` while it may have further attempts. */
+  /**
+   * By message: the callbacks that must still end before the message is finished; `delivery` while the message may have
+   * further attempts.
+   */
   readonly #open = new Map<string, Set<number | 'delivery'>>();
 
   constructor(entrants: ReadonlyMap<string, Entrant>) {
@@ -163,8 +168,8 @@ class RunningAttempts implements StartCounter {
 }
 
 /**
- * The number of starts above the limit of fixed windows, in the worst interval. An interval touches one window more than it
- * is long, and one more because attempts take different times to arrive.
+ * The number of starts above the limit of fixed windows, in the worst interval. An interval overlaps one window more than
+ * fit into it, and another one because attempts take different times to arrive.
  */
 function excessStarts(startsMs: readonly number[], rate: number, periodMs: number): number {
   let worst = 0;
@@ -177,7 +182,7 @@ function excessStarts(startsMs: readonly number[], rate: number, periodMs: numbe
   return worst;
 }
 
-/** Attempts claimed before a pause may still arrive. A server that starts later knows the pause. */
+/** Attempts that were claimed before a pause may still arrive. A server that starts after the pause knows the pause. */
 function notHeldBack(events: readonly LaneEvent[], lane: Lane, entrants: ReadonlyMap<string, Entrant>): string[] {
   const strays: string[] = [];
   const condemnedIn = new Map<string, number>();

@@ -12,7 +12,10 @@ type LimitedQueue = Lane & { parallelism: number };
 
 const SINGLE: LimitedQueue = { kind: 'queue', name: 'single', parallelism: 1 };
 const DOUBLE: LimitedQueue = { kind: 'queue', name: 'double', parallelism: 2 };
-/** A queue that its messages create. It may overlap with the last attempt of its deleted predecessor, so its limit is not checked. */
+/**
+ * A queue that its messages create. The queue may overlap with the last attempt of its deleted predecessor, so its limit
+ * is not checked.
+ */
 const DOOMED: Lane = { kind: 'queue', name: 'doomed' };
 const SLOTS: Lane = { kind: 'key', name: 'slots', parallelism: 3 };
 const RATED: Lane = { kind: 'key', name: 'rated', rate: 5, periodMs: 1_000 };
@@ -31,8 +34,8 @@ export class LaneLoad {
   readonly #paused = new Set<Lane>();
 
   /**
-   * `slowness`: how much slower it publishes than it does to fill the lanes of a server that is soon killed. `deleteSlowness`: the same,
-   * of the queue that is filled and deleted.
+   * `slowness`: a factor for the pauses between publishes. A factor of 1 fills the lanes of a server that is soon killed.
+   * `deleteSlowness`: the factor for the queue that is filled and deleted.
    */
   constructor(load: Load, slowness = 1, deleteSlowness = 1) {
     this.#load = load;
@@ -49,7 +52,7 @@ export class LaneLoad {
     }
   }
 
-  /** As `runMixedLoad`. Lanes that are paused when it ends are still paused when it starts again. */
+  /** Runs like `runMixedLoad`. Lanes that are paused when a run ends are still paused when the next run starts. */
   async run(client: Client, signal: AbortSignal): Promise<void> {
     const until = (work: () => Promise<void>) => async () => {
       while (!signal.aborted) await work();
@@ -72,7 +75,9 @@ export class LaneLoad {
     for (const lane of [...this.#paused]) await this.#resume(client, lane);
   }
 
-  /** Publishes one by one, each after the response to the previous one, since only then is the order defined. */
+  /**
+   * Publishes one by one, each after the response to the previous publish, because otherwise the order is not defined.
+   */
   async #enqueue(client: Client, queue: LimitedQueue): Promise<void> {
     const { ledger, endpoints, random } = this.#load;
     const [destination, retries, maxRetries] = random.choose([

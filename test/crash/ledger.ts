@@ -29,7 +29,7 @@ export interface Telling extends Omit<Arrival, 'tag'> {
 /** The number of retries of every callback of the load. */
 export const CALLBACK_RETRIES = 2;
 
-/** Whether nothing follows from the answer to `telling`: it was taken, or it was the last attempt. */
+/** Whether a callback has no further attempts: the endpoint accepted it, or this was its last attempt. */
 export function isLastTelling({ status, retried }: Pick<Telling, 'status' | 'retried'>): boolean {
   return isSuccess(status) || retried >= CALLBACK_RETRIES;
 }
@@ -38,17 +38,19 @@ export interface Lane {
   kind: 'queue' | 'key';
   name: string;
   parallelism?: number;
-  /** Starts in a period. */
+  /** The maximum number of starts in a period. */
   rate?: number;
   periodMs?: number;
 }
 
-/** What the load knows of a message before it is published. */
+/** The facts about a message that the load knows before it publishes the message. */
 export interface Entrant {
   tag: string;
   lanes: readonly Lane[];
   maxRetries: number;
-  /** Has a callback for every attempt: the message is not finished before its callbacks are (contract M 9.5). */
+  /**
+   * Whether every attempt has a callback. The message is finished only when its callbacks are finished (contract M 9.5).
+   */
   hasCallback: boolean;
 }
 
@@ -77,9 +79,9 @@ interface TagRecord {
 interface IdRecord {
   tag: string;
   isDelivered: boolean;
-  /** A cancel had a 2xx response, or none. */
+  /** Whether a cancel had a 2xx response, or no response. */
   isCancelAsked: boolean;
-  /** A DLQ retry or delete was acknowledged or unknown: the id may be gone from the DLQ. */
+  /** Whether a DLQ retry or delete was acknowledged or unknown, so that the id may be gone from the DLQ. */
   isTakenFromDlq: boolean;
 }
 
@@ -95,7 +97,10 @@ export class Ledger {
   #taken = 0;
   #refusedForGood = 0;
 
-  /** `patience`: incarnations after a pause or a delete in which what was claimed before it may still arrive. */
+  /**
+   * `patience`: the number of incarnations after a pause or a delete in which attempts that were claimed earlier may
+   * still arrive.
+   */
   constructor(patience = 0) {
     this.#patience = patience;
   }
@@ -120,12 +125,12 @@ export class Ledger {
     if (record !== undefined) record.isCancelAsked = true;
   }
 
-  /** As `cancelAsked`, for all that was acknowledged for `tag`. */
+  /** Records `cancelAsked` for all messages that were acknowledged for `tag`. */
   cancelOfAllAsked(tag: string): void {
     for (const messageId of this.#tag(tag).acked) this.cancelAsked(messageId);
   }
 
-  /** The entry of `messageId` was or may have been retried. `acked` or `unknown` reports the new message. */
+  /** The DLQ entry of `messageId` was or may have been retried. `acked` or `unknown` records the new message. */
   takenFromDlq(messageId: string, tag: string): void {
     this.#id(messageId, tag).isTakenFromDlq = true;
   }

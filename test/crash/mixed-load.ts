@@ -135,7 +135,7 @@ async function cancel({ ledger }: Load, client: Client, cancellable: string[]): 
   const id = cancellable.pop();
   if (id === undefined) return;
   const reply = await client.call('DELETE', `/v2/messages/${id}`);
-  // 404: delivered in the meantime.
+  // 404: the message was delivered in the meantime.
   if (reply.kind === 'unknown' || reply.kind === 'ok') ledger.cancelAsked(id);
 }
 

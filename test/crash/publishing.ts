@@ -9,15 +9,15 @@ export function newTag(): string {
   return `tag-${String(tagsGiven).padStart(6, '0')}`;
 }
 
-/** A publish, enqueue or batch: the headers and the body say what; `path` is that of the request. */
+/** The path and the headers of a publish or an enqueue. */
 export interface Post {
   path: string;
   headers?: Record<string, string>;
 }
 
 /**
- * Sends a new tag as the body of one message, and returns its id once it is acknowledged. `onTag` receives the tag before the
- * request is sent, since the message may arrive before the response.
+ * Sends a new tag as the body of one message, and returns the id of the message once it is acknowledged. `onTag` receives
+ * the tag before the request is sent, since the message may arrive before the response.
  */
 export async function publishTagged(
   ledger: Ledger,
@@ -46,7 +46,7 @@ export function recordAnswer(ledger: Ledger, tag: string, reply: Reply, answer: 
   return undefined;
 }
 
-/** Items of a batch, one tag each, in their order. */
+/** Publishes items as one batch, each with its own tag, in the order of the tags. */
 export async function publishBatch(
   ledger: Ledger,
   client: Client,

@@ -3,8 +3,8 @@ import { eventually } from '../support/eventually.ts';
 import type { Client } from './client.ts';
 
 /**
- * Resolves to the response to a GET of `path`. Throws if it is rejected. Retries for a minute if the outcome is unknown: a worker on a
- * busy machine can mistake a slow cell for an unavailable one, and respond with 503 for seconds.
+ * Resolves to the response to a GET of `path`. Throws if the request is rejected. Retries for a minute if the outcome is
+ * unknown: a worker on a busy machine can mistake a slow cell for an unavailable one, and respond with 503 for seconds.
  */
 export async function answerOf(client: Client, path: string): Promise<unknown> {
   let said = '';
@@ -20,7 +20,7 @@ export async function answerOf(client: Client, path: string): Promise<unknown> {
   return json;
 }
 
-/** Goes through the `member` of each page. The path has a query. */
+/** Yields the items in `member` of each page. `path` must have a query. */
 export async function* pages<T>(client: Client, path: string, member: string): AsyncGenerator<T> {
   let cursor: string | undefined;
   do {
@@ -31,7 +31,7 @@ export async function* pages<T>(client: Client, path: string, member: string): A
   } while (cursor !== undefined);
 }
 
-/** What all pages have. */
+/** Resolves to the items of all pages. */
 export async function all<T>(client: Client, path: string, member: string): Promise<T[]> {
   const items: T[] = [];
   for await (const item of pages<T>(client, path, member)) items.push(item);

@@ -25,7 +25,7 @@ const KILLS = [1, 500, 1_300];
 interface Place {
   dataDir: string;
   env: Record<string, string>;
-  /** The first column of the first row. */
+  /** Resolves to the first column of the first row. */
   ask(text: string): Promise<unknown>;
   close(): Promise<void>;
 }

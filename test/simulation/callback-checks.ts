@@ -1,4 +1,7 @@
-/** Checks P3: exactly one callback for each recorded attempt, one failure callback for each dead message, and no others. */
+/**
+ * Checks P3 (docs/architecture.md): each recorded attempt has exactly one callback, each dead message has one failure
+ * callback, and there are no other callbacks.
+ */
 import type { Message, MessageId } from '../../src/engine/model.ts';
 import type { DeadMessage } from '../../src/engine/stores.ts';
 import type { History } from './histories.ts';
@@ -9,7 +12,7 @@ interface Payload {
   sourceMessageId: MessageId;
   retried: number;
   status: number;
-  /** Only in failure callbacks. */
+  /** Present only in failure callbacks. */
   dlqId?: string;
 }
 
@@ -46,7 +49,10 @@ export function checkCallbacks(world: World, dead: DeadMessage[], histories: Map
   checkDlqIds(world, dead, callbacks);
 }
 
-/** The callbacks that must exist according to the log of a message. A failure followed by a cancel has none. */
+/**
+ * The callbacks that must exist according to the log of a message. A failure that is followed by a cancel has no
+ * callback.
+ */
 function expectedCallbacksOf({ settings }: Message, letters: string): ExpectedCallback[] {
   const expected: ExpectedCallback[] = [];
   let retried = 0;
@@ -80,7 +86,9 @@ function checkCallback(
   }
 }
 
-/** How many of the callbacks may come from DLQ retries of the others. */
+/**
+ * The number of times that clients may have retried one of `callbacks` from the DLQ. Each retry creates another callback.
+ */
 function revivalsOf({ ledger }: World, callbacks: Callback[]): number {
   const keys = new Set(callbacks.map(({ message }) => String(message.key)));
   const retries = ledger.deadCalls.filter(
@@ -89,7 +97,7 @@ function revivalsOf({ ledger }: World, callbacks: Callback[]): number {
   return retries.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
 }
 
-/** The DLQ id in a failure callback is that of an entry, unless a client retried or deleted the entry. */
+/** A failure callback names an existing DLQ entry, unless a client has retried or deleted the entry. */
 function checkDlqIds(world: World, dead: DeadMessage[], callbacks: Callback[]): void {
   const known = new Set([...dead.map(({ dlqId }) => dlqId), ...world.ledger.deadCalls.flatMap(({ dlqIds }) => dlqIds)]);
   for (const { message, payload } of callbacks) {

@@ -1,7 +1,8 @@
 /**
  * Checks the promises of docs/architecture.md when all work of the healed world is finished. Shares no rules with
- * test/crash/checks.ts, which sees real servers only through clients and endpoints: here every state change and every start is
- * known in the order in which it was saved, so the rules are stricter: they allow only for lost responses and set clocks.
+ * test/crash/checks.ts, which sees real servers only through clients and endpoints. Here every state change and every
+ * start is known in the order in which it was saved, so the rules are stricter: they allow only for lost responses and
+ * for clocks that were set.
  */
 
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
@@ -85,7 +86,7 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   }
 }
 
-/** A message that may have exceeded the limit of queues is omitted from its batch. */
+/** Whether the message may have exceeded the limit of queues. Its batch is then saved without the message. */
 function mayBeRefused({ limits }: World, { options }: PublishCommand): boolean {
   return limits.queuesMax > 0 && options.settings.queueName !== undefined;
 }
@@ -96,9 +97,12 @@ function unknownRevivalsOf({ ledger }: World, all: History[]): number {
   return calls.flatMap(({ dlqIds }) => dlqIds).filter((dlqId) => keys.has(dlqId.split('-')[1] ?? '')).length;
 }
 
-/** C created, A active, D delivered, E error, R retry, F failed, Q cancel requested, X cancelled (contract M 6.2, 6.3). */
+/**
+ * The states are C created, A active, D delivered, E error, R retry, F failed, Q cancel requested, X cancelled (contract
+ * M 6.2, 6.3).
+ */
 const LEGAL = /^C(A+ER)*(A*QX|A+D|A+EF|A+Q(D|EF|EX|X))$/;
-/** The new cell learns of a message that ended before its project was moved, perhaps after a request to cancel it. */
+/** After a move, the new cell may log a cancel request before it learns that the message had ended in the old cell. */
 const LEGAL_IN_CELLS = /^C(A+ER)*A+(D|EF)Q$/;
 
 /** P2: every message ends exactly once, with a sequence of states that the contract allows. */
@@ -114,8 +118,8 @@ function checkEnds({ world, finalState, histories }: Evidence): void {
 }
 
 /**
- * Each attempt is logged, counted and on time; a repeated one is explained by the end of a process. `mayBeHeld`: whether an
- * open call may have handled the message, so that its first attempt was part of another message's.
+ * Each attempt is logged, counted and on time; a repeated attempt is explained by the end of a process. `mayBeHeld`:
+ * whether an open call may have handled the message, so that its first attempt was part of another message's attempt.
  */
 export function checkAttempts(
   { world, histories, attemptsById }: Pick<Evidence, 'world' | 'histories' | 'attemptsById'>,
@@ -136,10 +140,12 @@ export function checkAttempts(
       }
       const [first] = repeated;
       if (!first || round.activeCount > 1 || first.sentAtMs >= round.dueAtMs) continue;
-      // A message that was due for an earlier process stays due, even if the clock was set back before the next one.
+      // A message that was due for an earlier process stays due, even if the clock was set back before the next process
+      // started.
       const startedAt = world.startOf.get(first)?.at ?? 0;
       if (world.ends.some(({ at, nowMs }) => at <= startedAt && nowMs >= round.dueAtMs)) continue;
-      // A message that follows an attempt is created no earlier than the attempt: ahead of a clock that was set back since.
+      // A message that follows an attempt is created no earlier than the attempt: its time may be ahead of a clock that
+      // was set back.
       const isAtOnce = retried === 0 && history.message.notBeforeMs <= history.message.createdAtMs;
       if (isAtOnce && world.jumps.some(({ at }) => at <= startedAt)) continue;
       if (wasRequestedAtOnce(world, id, attempts[attempts.indexOf(first) - 1], first)) continue;
@@ -168,7 +174,7 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
     const mayBeNext = before === undefined && mayBeHandedOver && attempt.retried === 1;
     const expected = before === undefined ? Number(mayBeNext) : before.retried + 1;
     const isRepeated = before !== undefined && attempt.retried === before.retried;
-    // A call may release a message that it was handed.
+    // A call may release a message that was handed to the call.
     const isWithout = before?.isHandover || isParked(before?.reply);
     if (before && isRepeated && !isWithout && !hasProcessEnded(world, before, attempt)) {
       world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
@@ -231,13 +237,13 @@ function forbidsRetry({ reply }: Attempt): boolean {
   return reply?.kind === 'answer' && reply.status === 489 && reply.header !== undefined;
 }
 
-/** P2: a message is cancelled only on request, and is not sent after that. */
+/** P2: a message is cancelled only on request, and is not sent after the cancel. */
 function checkCancels({ world, finalState, histories, attemptsById }: Evidence): void {
   const { cancels } = world.ledger;
   const askedIds = new Set(cancels.filter(({ result }) => result !== 'rejected').flatMap(({ ids }) => ids ?? []));
-  // A bulk cancel works in batches: a rejected one may have cancelled some of them.
+  // A bulk cancel works in batches: a rejected bulk cancel may have cancelled some messages.
   const askedLabels = new Set(cancels.flatMap(({ label }) => label ?? []));
-  // The deletion of a queue, too.
+  // The deletion of a queue also cancels in batches.
   const deletions = world.ledger.queueCalls.filter(({ action }) => action === 'delete');
   const deletedQueues = new Set(deletions.map(({ queueName }) => queueName));
   for (const { message, letters } of histories.values()) {
@@ -295,7 +301,7 @@ function checkDeduplication({ world, histories }: Evidence): void {
       const before = twins[index - 1]?.message;
       if (!before) continue;
       const expiresAtMs = before.createdAtMs + world.settings.deduplicationWindowMs;
-      // A worker that was stopped after it read the clock may have saved the message as late as the call ended.
+      // A worker that was stopped after it read the clock may have saved the message at any time until the call ended.
       const { startAtMs = 0, endedAtMs = 0 } = callByRef.get(refOf(message.body)) ?? {};
       const savedByMs = message.createdAtMs + (endedAtMs - startAtMs);
       // While the clock was ahead, the window may have ended.
@@ -306,16 +312,16 @@ function checkDeduplication({ world, histories }: Evidence): void {
   }
 }
 
-/** Whether `message` came from a DLQ retry with an unknown outcome: it repeats the `ref` of an older one. */
+/** Whether `message` came from a DLQ retry with an unknown outcome: the message repeats the `ref` of an older message. */
 function isSuccessor(world: World, { body, key, createdAtMs }: Message, all: History[]): boolean {
-  // Each cell has its own numbers.
+  // Each cell assigns its own keys, so keys of different cells are not comparable.
   const isOlder = (other: Message) => (world.databases.length > 1 ? other.createdAtMs < createdAtMs : other.key < key);
   return all.some(({ message }) => isOlder(message) && refOf(message.body) === refOf(body));
 }
 
 /** P9: without recent faults, a healthy endpoint's messages are sent promptly, whatever other endpoints do. */
 function checkPromptness({ world, attemptsById }: Evidence): void {
-  // With capacity for only a few messages, slow endpoints may use all of it.
+  // If the capacity is only a few messages, slow endpoints may use all of it.
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || world.limits.parallelismMax > 0) return;
   for (const { items, result, endedAtMs } of world.ledger.publishes) {
     if (result !== 'acked') continue;
@@ -362,7 +368,7 @@ function checkDelays({ world, attemptsById }: Evidence): void {
 /** Longer than any wait for the store or for a slot. */
 const CROWDED_MS: Millis = 600_000;
 
-/** With this few slots, five endpoints that never respond may use all of them. */
+/** Whether there are so few slots that five endpoints that never respond may use all slots. */
 function isFullAt({ starts, settings }: World, atMs: Millis): boolean {
   const latest = starts.findLast((start) => start.atMs <= atMs);
   return latest !== undefined && latest.running.length >= settings.inFlightMax;

@@ -22,12 +22,12 @@ export type CrashPoint = 'none' | 'before' | 'inside' | 'after commit';
 
 /** The faults of the next transaction. */
 export interface TransactionFaults {
-  /** Time until the commit, and from there until the response arrives. */
+  /** The time until the commit, and from the commit until the response arrives. */
   commitMs: Millis;
   responseMs: Millis;
-  /** Rejected before anything is written. */
+  /** Whether the transaction is rejected before anything is written. */
   unavailable: boolean;
-  /** Committed, but the caller gets an error. */
+  /** Whether the transaction is committed although the caller gets an error. */
   losesResponse: boolean;
   crash: CrashPoint;
   /** With `crash: 'inside'`: the number of the statement before which the process dies. */
@@ -68,7 +68,7 @@ export class FaultyDriver implements Driver {
     this.dialect = deps.inner.dialect;
   }
 
-  /** The number of transactions and reads so far. An idle worker makes none (P12). */
+  /** The number of transactions and reads so far. An idle worker makes no calls (P12). */
   get calls(): number {
     return this.#calls;
   }
@@ -121,7 +121,7 @@ export class FaultyDriver implements Driver {
     try {
       return await this.#transaction(async (tx) => {
         await work(new RecordedTransaction(tx, { nowMs, diesAt: fate.crashAtStatement, error: died }));
-        throw died; // fewer statements: the process dies just before the commit
+        throw died; // the transaction has fewer statements: the process dies just before the commit
       });
     } catch (error) {
       if (error !== died) throw error;

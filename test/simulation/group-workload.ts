@@ -90,7 +90,7 @@ function changed(state: string, { action, urls }: GroupAction): string {
   return textOfUrls(before.filter((url) => !urls.includes(url)));
 }
 
-/** A set of URLs as `possibleGroups` writes it. */
+/** Formats a set of URLs as one text, as `possibleGroups` does. */
 export function textOfUrls(urls: readonly string[]): string {
   return [...new Set(urls)].sort().join(' ');
 }

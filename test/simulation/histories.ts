@@ -2,9 +2,12 @@
 import type { LogState, Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 
-/** The attempts between two RETRY entries: one, and one more for each that was interrupted by the end of its process. */
+/**
+ * The attempts between two RETRY entries: one attempt, and one more for each attempt that the end of its process
+ * interrupted.
+ */
 export interface Round {
-  /** The earliest time of its first attempt. */
+  /** The earliest time at which its first attempt may start. */
   dueAtMs: Millis;
   activeCount: number;
 }
@@ -13,7 +16,7 @@ export interface History {
   message: Message;
   /** One letter per log entry, in order. */
   letters: string;
-  /** Indexed by the number of retries before. */
+  /** Indexed by the number of earlier retries. */
   rounds: Round[];
   /** When the message was parked, until when, and when it was attempted again. */
   parkings: { atMs: Millis; dueAtMs: Millis; triedAtMs?: Millis }[];
@@ -31,7 +34,7 @@ const LETTERS: Record<LogState, string> = {
   CANCELED: 'X',
 };
 
-/** Requires `logs` earliest first. */
+/** The entries in `logs` must be sorted, earliest first. */
 export function historiesOf(logs: readonly LogEntry[]): Map<MessageId, History> {
   const histories = new Map<MessageId, History>();
   for (const { message, state, detail, atMs } of logs) {

@@ -55,21 +55,22 @@ async function compareCounts(world: World, queries: Queries): Promise<void> {
   }
 }
 
-/** P16: the latest trigger in a schedule's state is the latest one with messages, and has all of them. */
+/** P16: the state of a schedule shows its latest trigger with messages, and all messages of that trigger. */
 async function compareTriggers(world: World, queries: Queries): Promise<void> {
   const triggers = triggersByMessage(world.ledger);
-  // A trigger has the time of the wall clock, its messages the time of the steady clock.
+  // A trigger has the time of the wall clock; its messages have the time of the steady clock.
   const isAhead = world.jumps.length > 0;
   for (const { schedule } of decodeScheduleViews(await listSchedules(queries, { projectId: PROJECT }))) {
     const { id, key, state } = schedule;
-    // A message with a smaller key than the schedule is of a deleted namesake, if one process assigned both keys.
+    // If one process assigned both keys, a message with a smaller key than the schedule belongs to a deleted schedule
+    // with the same id.
     const rows = await queries.query<{ key: number; id: string; created_at_ms: number }>(
       'select key, id, created_at_ms from contents where schedule_id = ? and key > ? order by key',
       [id, world.isShared ? -1 : key],
     );
     const made = rows.filter((row) => triggers.has(row.id));
     const { atMs, firstKey, messages } = state.lastTrigger ?? { atMs: 0, firstKey: 0, messages: 0 };
-    // With several workers, later messages may have smaller numbers.
+    // With several workers, later messages may have smaller keys.
     const latest = made.filter((row) => row.key >= firstKey && (!world.isShared || row.key < firstKey + messages));
     const isComplete = latest.every(
       (row, index) => row.key === firstKey + index && (row.created_at_ms === atMs || isAhead),
@@ -110,8 +111,8 @@ async function checkReasons(world: World, queries: Queries): Promise<void> {
 }
 
 /**
- * Without recent faults, and with free capacity, no due message waits for long. Messages of queues are not checked: the time
- * since when they may start is unknown.
+ * Without recent faults, and with free capacity, no due message waits for long. Messages of queues are not checked,
+ * because the time from which such a message may start is unknown.
  */
 async function checkOverdue(world: World, queries: Queries): Promise<void> {
   if (world.settings.inFlightBytesMax < 16 * BODY_BYTES_MAX || !world.engine) return;

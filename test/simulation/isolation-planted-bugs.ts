@@ -1,4 +1,4 @@
-/** Bugs by which one project takes the capacity of another: each removes a rule that protects promise P9. */
+/** Bugs with which one project takes the capacity of another. Each bug removes a rule that protects promise P9. */
 
 import type { ClaimRequest } from '../../src/engine/dispatch/claims.ts';
 import { type BacklogKey, parseBacklogKey } from '../../src/engine/lanes/backlog-key.ts';
@@ -23,7 +23,7 @@ export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partia
   'the backlogs of all projects but one are treated as empty': () => altered(servingOne),
 };
 
-/** The same for the simulation of an outage. */
+/** Bugs for the simulation of an outage, each of which removes a rule, too. */
 export const OUTAGE_BUGS: Record<string, () => Sabotage> = {
   'a project with a new backlog is served in the rotation like the others': () =>
     claimingWith(({ freshBacklogs = 0, backlogsToServe, ...request }) => ({
@@ -38,7 +38,9 @@ function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage
   }));
 }
 
-/** Serves backlogs as if they were found by origin alone, in the first project. */
+/**
+ * Serves only backlogs of the first project and reports the others as empty, as if backlogs were found by origin alone.
+ */
 function servingOne(store: Store): Partial<StoreMethods> {
   return {
     claim: async ({ request, nowMs }) => {

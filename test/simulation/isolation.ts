@@ -1,7 +1,8 @@
 /**
- * Simulates an attacking project that sends to hundreds of endpoints that never respond, and floods one that another project
- * uses, too. The messages of the other project, and the attacker's own to responsive endpoints, must be sent promptly. When all
- * attempts hang, so must its messages to new endpoints, to an endpoint that refused a connection once, and its retries (P9).
+ * Simulates an attacking project that sends to hundreds of endpoints that never respond, and floods an endpoint that
+ * another project also uses. The messages of the other project, and the attacker's messages to responsive endpoints, must
+ * be sent promptly. When all attempts of the attack hang, messages to new endpoints, messages to an endpoint that refused
+ * a connection once, and the retry after the refusal must be sent promptly, too (P9).
  */
 
 import { SILENT_AFTER_MS } from '../../src/engine/lanes/in-flight.ts';
@@ -28,7 +29,7 @@ const SHARED_MS = 1_000;
 export const ISOLATED: EngineSettings = {
   ...ENGINE_SETTINGS,
   inFlightMax: 40,
-  silentMax: 400, // seven eighths of this exceed the attempts that hang
+  silentMax: 400, // seven eighths of the limit are more than the attempts that hang
   inFlightBytesMax: 10_000_000,
   publishDelayTargetMs: 1e9,
   lazyFetchBytes: 3_000_000,
@@ -43,7 +44,7 @@ interface Probe {
   dueAtMs: number;
   promptMs: number;
   text: string;
-  /** The retry to measure; absent: the first attempt. */
+  /** The number of the retry to measure. Default: the first attempt is measured. */
   retried?: number;
 }
 
@@ -76,7 +77,7 @@ export async function simulateIsolation(
     network.setEndpoint(REFUSED, () =>
       isRefused ? { kind: 'reset', afterMs: 0 } : { kind: 'answer', status: 200, afterMs: 20 },
     );
-    // These become healthy.
+    // After these messages, both endpoints are healthy.
     for (const origin of [answering(ATTACKER), REFUSED]) await send(ATTACKER, origin, PROMPT_MS);
     await clock.advanceBy(5_000);
 

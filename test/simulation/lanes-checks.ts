@@ -1,4 +1,4 @@
-/** Checks the promises about queues, flow-control keys and the limit of a project (P4, P5). */
+/** Checks the promises about queues, flow-control keys and the limit of a project (P4 and P5 of docs/architecture.md). */
 import type { Claimed, Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { FlowControl } from '../../src/protocol/options/settings.ts';
 import type { Evidence } from './checks.ts';
@@ -18,7 +18,7 @@ export function checkLanes(evidence: Evidence): void {
   checkDeletions(evidence);
 }
 
-/** P4: the attempts of a project in flight do not exceed its limit. */
+/** P4: a project has no more attempts in flight than its limit allows. */
 function checkProject({ world }: Evidence): void {
   const { parallelismMax } = world.limits;
   if (parallelismMax === 0) return;
@@ -57,12 +57,15 @@ function checkKeyParallelism(world: World, key: string, starts: AttemptStart[], 
   }
 }
 
-/** How long before the attempt is visible its key may have counted it. */
+/**
+ * The maximum time between the moment at which a key counts an attempt and the moment at which the attempt is visible
+ * here.
+ */
 const START_LAG_MS: Millis = 500;
 
 /**
- * Windows are consecutive, and their starts are unknown outside the server. But a time span shorter than `n` windows overlaps
- * at most `n + 1`.
+ * Windows are consecutive, and their starts are unknown outside the server. But a time span shorter than `n` windows
+ * overlaps at most `n + 1` windows.
  */
 function checkKeyRate(world: World, key: string, starts: AttemptStart[], changes: Change<KeyLimits>[]): void {
   const inOrder = starts.toSorted((a, b) => a.claimedAtMs - b.claimedAtMs);
@@ -104,7 +107,7 @@ function checkKeyPause(world: World, key: string, starts: AttemptStart[]): void 
 }
 
 interface KeyLimits {
-  /** Infinity: not limited. */
+  /** `Infinity` if the parallelism is not limited. */
   parallelism: number;
   rate: number;
   periodMs: Millis;
@@ -192,7 +195,7 @@ function checkQueues(evidence: Evidence): void {
       ({ message }) =>
         message.settings.queueName === queueName && !isOfDeletedQueue(world, queueName, births.get(message.id), atMs),
     );
-    // Messages that were started under a higher parallelism finish, including retries.
+    // Messages that were started under a higher parallelism may finish, including their retries, after it was lowered.
     const oldestMs = Math.min(atMs, ...inFlight.map(({ message }) => births.get(message.id)?.startAtMs ?? atMs));
     const parallelism = Math.max(...possibleValues(changes, oldestMs, atMs).map((queue) => queue.parallelism));
     if (inFlight.length > parallelism) {
@@ -205,7 +208,7 @@ function checkQueues(evidence: Evidence): void {
 function queueChanges({ ledger }: World, queueName: string): Change<{ parallelism: number; isPaused: boolean }>[] {
   const fresh = initially({ parallelism: 1, isPaused: false });
   const calls = ledger.queueCalls.filter((call) => call.queueName === queueName && call.wasDone !== false);
-  // A pause keeps the parallelism.
+  // A pause does not change the parallelism.
   const parallelism = Math.max(...(PARALLELISMS_BY_QUEUE[queueName] ?? []));
   const changes = calls.flatMap((call) => {
     if (call.action === 'delete') return changeOf(call, fresh.value) ?? [];
@@ -262,7 +265,7 @@ function callbackSources({ world, histories, finalState }: Evidence): Map<Messag
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const sources = new Map<MessageId, Message>();
   const seenBodies = new Set<string>();
-  // Not by their keys, which several workers assign at the same time.
+  // Messages are not ordered by their keys, because several workers assign keys at the same time.
   const createdAt = new Map(finalState.changes.flatMap(({ id, state }, at) => (state === 'CREATED' ? [[id, at]] : [])));
   const atOf = ({ message }: History) => createdAt.get(message.id) ?? 0;
   const oldestFirst = [...histories.values()].toSorted((a, b) => atOf(a) - atOf(b));
@@ -270,14 +273,14 @@ function callbackSources({ world, histories, finalState }: Evidence): Map<Messag
     if (!isCallback(message.body) || revived.has(message.id)) continue;
     const text = new TextDecoder().decode(message.body);
     const source = histories.get((JSON.parse(text) as { sourceMessageId: MessageId }).sourceMessageId);
-    // The same body again: a retry from the DLQ with an unknown outcome.
+    // A second message with the same body comes from a DLQ retry with an unknown outcome.
     if (source && !seenBodies.has(text)) sources.set(message.id, source.message);
     seenBodies.add(text);
   }
   return sources;
 }
 
-/** P5: the messages of one batch enter their queue in its order (contract M 14.10). */
+/** P5: the messages of one batch enter their queue in the order of the batch (contract M 14.10). */
 function checkBatches({ world, finalState }: Evidence): void {
   const acceptedAt = new Map<MessageId, number>();
   for (const [index, { id, state }] of finalState.changes.entries()) if (state === 'CREATED') acceptedAt.set(id, index);
@@ -313,7 +316,7 @@ interface AcceptanceTime {
   endedAtMs: Millis;
 }
 
-/** When each message was accepted, as precisely as its client knows. */
+/** The time at which each message was accepted, as precisely as the client of the message knows. */
 function acceptanceTimesOf({ world, histories }: Evidence): Map<MessageId, AcceptanceTime> {
   const births = new Map<MessageId, AcceptanceTime>();
   const callByRef = new Map(
@@ -340,7 +343,10 @@ function acceptanceTimesOf({ world, histories }: Evidence): Map<MessageId, Accep
   return births;
 }
 
-/** Whether the queue may have been deleted after the message was accepted, so that the message is of an earlier queue. */
+/**
+ * Whether the queue may have been deleted after the message was accepted, so that the message belongs to the deleted
+ * queue.
+ */
 function isOfDeletedQueue(
   { ledger }: World,
   queueName: string,

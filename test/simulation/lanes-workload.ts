@@ -14,7 +14,7 @@ export const PARALLELISMS_BY_QUEUE: Readonly<Record<string, readonly number[]>> 
 };
 const QUEUES = Object.keys(PARALLELISMS_BY_QUEUE);
 
-/** The limits that all messages of a key state; `drawn`: each message draws its own. */
+/** The limits that all messages of a key state. With `drawn`, each message draws its own limits. */
 const LIMITS_BY_KEY: Readonly<Record<string, Omit<FlowControl, 'key'> | 'drawn'>> = {
   slots: { parallelism: 2, periodS: 1 },
   rate: { rate: 2, periodS: 5 },

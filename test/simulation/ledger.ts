@@ -40,7 +40,7 @@ export interface DeadAction {
   override?: DeadRetryOverride;
   /** The response to an acked retry. */
   ids?: MessageId[];
-  /** An acked retry had no effect, because an entry was missing. */
+  /** Whether an acked retry had no effect because an entry was missing. */
   missing?: boolean;
 }
 
@@ -77,7 +77,9 @@ export interface GroupAction {
   urls: string[];
 }
 
-/** A publish to a URL group: the endpoints that got messages. The group was read between the two times. */
+/**
+ * A publish to a URL group, with the endpoints that got messages. The group was read between `startAtMs` and `readAtMs`.
+ */
 export interface GroupPublish {
   groupName: string;
   urls: string[];
@@ -95,7 +97,7 @@ export interface Trigger {
 export class Ledger {
   readonly publishes: (Publish & Call)[] = [];
   readonly cancels: (Cancel & Call)[] = [];
-  /** Requests for an immediate attempt. */
+  /** The requests for an immediate attempt. */
   readonly immediateAttempts: ({ id: MessageId } & Call)[] = [];
   readonly deadCalls: (DeadAction & Call)[] = [];
   readonly queueCalls: (QueueAction & Call)[] = [];
@@ -111,7 +113,6 @@ export class Ledger {
   readonly #pending = new Map<Call, number>();
   #refs = 0;
 
-  /** `elapsedMs` returns the elapsed time. */
   constructor(elapsedMs: () => Millis) {
     this.#elapsedMs = elapsedMs;
   }
@@ -169,7 +170,7 @@ export function refOf(body: Uint8Array): number {
   return Number(new TextDecoder().decode(body).split(' ')[0]);
 }
 
-/** Whether the body is that of a callback. Clients publish no similar bodies. */
+/** Whether the body is that of a callback. No body that a client publishes begins like a callback. */
 export function isCallback(body: Uint8Array): boolean {
   return body[0] === '{'.charCodeAt(0);
 }

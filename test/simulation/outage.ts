@@ -1,6 +1,7 @@
 /**
- * Simulates an outage of the database: afterwards ten projects have a backlog of due messages, and one without a backlog needs
- * more than an equal share of a slow database. It must not wait for the backlogs of the others (decision 038).
+ * Simulates an outage of the database. Afterwards ten projects have a backlog of due messages, and a project without a
+ * backlog needs more than an equal share of a slow database. The project without a backlog must not wait for the backlogs
+ * of the others (decision 038).
  */
 import { SeededRandom } from '../support/seeded-random.ts';
 import { openDatabase } from './database.ts';
@@ -13,11 +14,11 @@ const FRESH = 11;
 const BACKLOG = 400;
 const OUTAGE_MS = 60_000;
 const COMMIT_MS_MAX = 100;
-/** In total more than an equal share of what can be claimed, and less than half of it. */
+/** All bursts together are more than an equal share of the messages that can be claimed, and less than half of them. */
 const BURSTS = 12;
 const BURST = 40;
 const BURST_EVERY_MS = 200;
-/** Delayed, so that the messages are claimed instead of being sent directly after the publish. */
+/** The delay of the messages of a burst, so that they are claimed instead of being sent directly after the publish. */
 const DELAY_MS = 400;
 /** Nine of ten messages are sent within this time after they are due. Equal shares would take at least twice as long. */
 const PROMPT_MS = 2_000;
@@ -51,7 +52,7 @@ export async function simulateOutage(seed: number, sabotage: Sabotage = {}): Pro
       world,
       FRESH,
       messages(FRESH, 16, () => 0),
-    ); // its endpoints become healthy
+    ); // makes the endpoints of this project healthy
     world.makeUnavailable(OUTAGE_MS);
     await clock.advanceBy(OUTAGE_MS);
 

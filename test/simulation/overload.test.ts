@@ -62,7 +62,7 @@ test.for(Object.entries(PLANTED_BUGS))('P18: catches that %s', async ([, { rule,
   expect(RULES[rule](await playOverload(bug))).toBe(false);
 });
 
-/** Those that are under way when a settle or a claim comes. */
+/** Makes each settle and each claim wait until all accepts in progress have ended. */
 function acceptsFirst(store: Store): Partial<StoreMethods> {
   const accepts = new Set<Promise<unknown>>();
   const note = <T>(accept: Promise<T>): Promise<T> => {

@@ -78,7 +78,7 @@ class Overload {
   readonly #bug: OverloadBug;
   #measured = noMeasurements();
   #engine!: Engine;
-  /** When each message was published, by its body. */
+  /** The time at which each message was published, keyed by the body of the message. */
   readonly #publishedAtMs = new Map<string, Millis>();
 
   constructor(bug: OverloadBug) {
@@ -160,7 +160,7 @@ class Overload {
     }
   }
 
-  /** Publishes the steps of a run, one at each interval. */
+  /** Publishes the steps of a run, one step in each interval. */
   async #continueRun(): Promise<void> {
     const runId = 'wfr_run';
     const kind = { isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false };
@@ -176,7 +176,7 @@ class Overload {
     }
   }
 
-  /** Resolves to the rejection; `undefined`: the publish was accepted. */
+  /** Resolves to the rejection, or to `undefined` if the publish was accepted. */
   async #publish(projectId: ProjectId, command: PublishCommand): Promise<Overloaded | undefined> {
     this.#publishedAtMs.set(textOf(command.body), this.#clock.elapsedMs);
     try {

@@ -19,7 +19,7 @@ export interface PlantedBug {
   sabotage: () => Sabotage;
   /** The first seed to try: one that finds the bug. Default: 1. */
   seed?: number;
-  /** The number of steps, if the bug needs more than others. */
+  /** The number of steps, if the bug needs more steps than other bugs. */
   steps?: number;
 }
 
@@ -221,7 +221,7 @@ function callbacksOfStale(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** A crash between the two transactions leaves an attempt without a callback. */
+/** Saves callbacks in a second transaction: a crash between the two transactions leaves an attempt without a callback. */
 function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   return {
     settle: async ({ settlement, nowMs, handoff }) => {
@@ -237,7 +237,10 @@ function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** One transaction reserves the id, the next one saves the message. A crash between them leaves a reserved id without one. */
+/**
+ * Reserves the deduplication id in one transaction, and saves the message in the next. A crash between the two
+ * transactions leaves a reserved id without a message.
+ */
 function reservingApart(): Sabotage {
   const reserved = new Map<string, { messageId: MessageId; expiresAtMs: Millis }>();
   return altered((store) => ({

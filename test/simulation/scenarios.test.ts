@@ -88,7 +88,7 @@ test('P7: an answer that arrives as the process dies is repeated once, with the 
   expect(await lettersOf(world, id)).toBe('CAAD');
 });
 
-/** Messages that are counted by the minute: accepted and delivered. */
+/** Resolves to the numbers of accepted and of delivered messages in the counts by minute. */
 async function counted(world: World): Promise<number[]> {
   const minutes = await world.store?.minutes.listMinutes({ projectId: PROJECT, fromMs: 0, toMs: 1e15, count: 100 });
   const sum = (name: 'accepted' | 'delivered') => (minutes ?? []).reduce((all, minute) => all + minute[name], 0);
@@ -164,7 +164,8 @@ test('P9: hundreds of messages to a dead endpoint cost its neighbour nothing, an
     waits.push((first ? (world.startOf.get(first)?.atMs ?? Infinity) : Infinity) - publishedAtMs);
   }
   expect(Math.max(...waits)).toBeLessThan(50);
-  // For each attempt at most a settle, a claim of newly due messages and one from the endpoint backlog, and a few more in total.
+  // Each attempt causes at most a settle, a claim of newly due messages and a claim from the endpoint backlog. A few more
+  // calls are made in total.
   expect(world.driverCalls).toBeLessThan(3 * world.network.attempts.length + 500);
 });
 
@@ -305,7 +306,7 @@ describe('callback chains', () => {
     return id;
   }
 
-  /** What the logs tell of the messages to each callback, in order of their creation. */
+  /** The logged states of each message to the callback `name`, in order of creation. */
   async function lettersAt(world: World, name: string): Promise<string[]> {
     const filter = { url: [to(name).url] };
     const page = await world.store?.logs.listLogs({

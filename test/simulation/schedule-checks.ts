@@ -23,7 +23,10 @@ import type { World } from './world.ts';
 
 /** The time between the decision to trigger a schedule and the transaction that saves the trigger. */
 const DECISION_LEAD_MS: Millis = 1_000;
-/** If the clock is behind the latest trigger by more than this, it was wrong at that trigger, and the times are triggered again. */
+/**
+ * If the clock is behind the latest trigger by more than this, the clock was wrong at that trigger, and the times since
+ * then are triggered again.
+ */
 const SET_BACK_MS_MAX: Millis = 24 * 3_600_000;
 /** A time that is more than this in the past was missed, not late. */
 const LATE_MS: Millis = 60_000;
@@ -72,7 +75,10 @@ function checkSaved({ world, histories }: Evidence): void {
   if (stray) world.violate('P2', 'a message of a schedule exists that no trigger made', stray.message.id);
 }
 
-/** A publish to a group has one message per endpoint of a state that the group may have had when it was read. */
+/**
+ * A publish to a group has one message for each endpoint of the group, in a state that the group may have had when it was
+ * read.
+ */
 function checkGroupPublishes(world: World): void {
   for (const { groupName, urls, startAtMs, readAtMs } of world.ledger.groupPublishes) {
     const text = textOfUrls(urls);
@@ -83,7 +89,10 @@ function checkGroupPublishes(world: World): void {
   }
 }
 
-/** A paused or deleted schedule creates no messages once this is confirmed; an overwritten one none of its old plan. */
+/**
+ * Once a change is confirmed, a paused or deleted schedule creates no messages, and an overwritten schedule creates no
+ * messages of its old plan.
+ */
 function checkInForce(
   world: World,
   story: ScheduleStory,
@@ -120,7 +129,10 @@ function checkMessages(world: World, { plan, messages }: SavedTrigger): void {
   }
 }
 
-/** Each time has one message per endpoint: of the URL, or of a state that the group may have had at that moment. */
+/**
+ * Each time has one message for the URL, or for each endpoint of the group in a state that it may have had at that
+ * moment.
+ */
 function checkEndpoints(world: World, { plan, messages, timesByUrl, startAtMs }: SavedTrigger): void {
   const { destination } = plan.command;
   const id = messages[0]?.id;
@@ -135,8 +147,8 @@ function checkEndpoints(world: World, { plan, messages, timesByUrl, startAtMs }:
 }
 
 /**
- * No time is triggered twice: each trigger has its own time after those of the earlier triggers. Only a schedule that was
- * deleted, or changed while the clock was far behind, may repeat times.
+ * No time is triggered twice: each trigger has its own time, later than the times of all earlier triggers. Only a
+ * schedule that was deleted, or changed while the clock was far behind, may repeat times.
  */
 function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory, wall: WallClock): void {
   let passedMs = -Infinity;
@@ -168,7 +180,7 @@ function checkOnce(world: World, { scheduleId, calls, triggers }: ScheduleStory,
         const text = `schedule ${scheduleId} was triggered again for ${new Date(passedMs).toISOString()}`;
         world.violate('P16', text, messages[0]?.id);
       }
-      // The earliest time that an unknown trigger can have.
+      // Without an earlier trigger, this is the earliest time that the trigger can have.
       passedMs = nextMs === -Infinity ? wall.lowest(0, startAtMs) : nextMs;
     }
     if (!makesUpForEach(plan)) passedMs = Math.max(passedMs, wall.lowest(decidedAtMs, startAtMs));
@@ -232,7 +244,7 @@ function surelyDue(
   });
 }
 
-/** The wall-clock time up to which the schedule may have been triggered already, or may have no times. */
+/** The wall-clock time up to which the times of the schedule may have been triggered already, or may not exist. */
 function passedBefore(story: ScheduleStory, atMs: Millis, wall: WallClock): Millis {
   let passedMs = -Infinity;
   let sinceMs: Millis = 0;
@@ -265,7 +277,7 @@ function checkMadeUp(world: World, story: ScheduleStory, wall: WallClock): void 
   }
 }
 
-/** When the world had been without faults for long enough after `atMs`; `undefined` if never. */
+/** The first time after `atMs` at which the world had been without faults for long enough, or `undefined`. */
 function firstQuietAfter({ disturbances, clock }: World, atMs: Millis): Millis | undefined {
   let quietAtMs = atMs + AFTERMATH_MS;
   for (const each of disturbances.toSorted((a, b) => a - b)) {
@@ -316,7 +328,7 @@ function checkOverlap(world: World, { scheduleId, calls, triggers }: ScheduleSto
   for (const [index, { plan, startAtMs, messages }] of triggers.entries()) {
     const before = triggers[index - 1];
     if (plan.command.options.scheduleOverlap !== 'skip' || before?.plan.ref !== plan.ref) continue;
-    // It was recreated, or a trigger in between had no messages.
+    // The schedule may have been recreated, or a trigger in between had no messages.
     if (calls.some((call) => call.startAtMs <= startAtMs && call.endedAtMs >= before.startAtMs)) continue;
     if (mayHaveNoEndpoint(world, plan, before.startAtMs, startAtMs)) continue;
     const madeAt = endings.createdAt.get(messages[0]?.id ?? '') ?? -1;

@@ -6,7 +6,10 @@ import type { Call, CallResult, GroupAction } from './ledger.ts';
 import { WallClock } from './wall-clock.ts';
 
 describe('the wall clock', () => {
-  /** Shows 1,000 at the start, is set back by 300 after 100 ms and forward by 900 after 200 ms, and is read after 400 ms. */
+  /**
+   * The clock shows 1,000 at the start, is set back by 300 after 100 ms and forward by 900 after 200 ms, and is read
+   * after 400 ms.
+   */
   async function wallClock(): Promise<WallClock> {
     const clock = new SimulatedClock(1_000);
     const jumps: { at: number; atMs: number; fromMs: number }[] = [];

@@ -58,7 +58,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
 };
 
-/** Treats triggers as reset after any change of the clock. */
+/** Resets the triggered times of a schedule after any change of the clock. */
 function forgettingPassed(store: Store): Partial<StoreMethods> {
   return {
     strandedSchedules: ({ passedAfterMs, ...piece }) =>
@@ -68,7 +68,7 @@ function forgettingPassed(store: Store): Partial<StoreMethods> {
 
 type Answers = (Saved[] | 'stale')[];
 
-/** Reports the messages as saved. */
+/** Advances schedules without saving their messages, and reports the messages as saved. */
 function movingOnAlone(store: Store): Partial<StoreMethods> {
   return {
     changeSchedules: async ({ changes, nowMs }) => {
@@ -83,7 +83,10 @@ function movingOnAlone(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Only every other time, otherwise the schedule would be triggered endlessly. */
+/**
+ * Leaves a schedule at its current time at every other trigger. At every trigger, the schedule would be triggered
+ * endlessly.
+ */
 function stayingBehind(store: Store): Partial<StoreMethods> {
   const stayed = new Set<number>();
   return {
@@ -118,7 +121,10 @@ function movingOnLater(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Delays the trigger as well, so that the schedule can change between the read and the write. */
+/**
+ * Ignores the version of the schedule. Also delays the trigger, so that the schedule can change between the read and the
+ * write.
+ */
 function withoutVersions(store: Store): Partial<StoreMethods> {
   return {
     dueSchedules: async (request) => {
@@ -147,7 +153,7 @@ function withoutPause(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Confirms the deletion without making it. */
+/** Confirms the deletion of a schedule without deleting it. */
 function withoutDeletion(): Partial<StoreMethods> {
   return { deleteSchedule: async () => {} };
 }

@@ -23,12 +23,12 @@ export interface PlanInForce {
   command: ScheduleCommand;
 }
 
-/** The messages of a schedule that one transaction saved; with catch-up `all`, those of several times. */
+/** The messages of a schedule that one transaction saved. With catch-up `all`, the messages may be for several times. */
 export interface SavedTrigger {
-  /** When the engine requested it, and when it got the response, or died. */
+  /** When the engine requested the transaction, and when the engine got the response or died. */
   startAtMs: Millis;
   endedAtMs: Millis;
-  /** The wall-clock time when its messages were created. */
+  /** The wall-clock time at which the messages were created. */
   wallMs: Millis;
   plan: PlanInForce;
   /** The messages that are in the store. */

@@ -20,7 +20,9 @@ const PERIODS: Readonly<Record<string, { kind: 'calendar' | 'interval'; everyMs:
   '@every 2m30s': { kind: 'interval', everyMs: 2.5 * MINUTE_MS },
 };
 const EXPRESSIONS = Object.keys(PERIODS);
-/** A clock change of an hour creates a message for each time in it: too many with a period of a minute. */
+/**
+ * After a clock change of an hour, each time in that hour creates a message: too many messages with a period of a minute.
+ */
 const SPARSE_EXPRESSIONS = EXPRESSIONS.slice(1, 3);
 
 export function periodOf(cron: string): { kind: 'calendar' | 'interval'; everyMs: Millis } {

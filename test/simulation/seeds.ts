@@ -2,7 +2,7 @@
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
 
 export interface SeedRuns {
-  /** `1 to 20`. */
+  /** For example `1 to 20`. */
   name: string;
   /** Runs the seeds at the first call. */
   results(): Promise<SeedResults>;
@@ -50,7 +50,7 @@ export function playSeeds(
   };
 }
 
-/** The names of counts that are 0 for all seeds. Default: of all counts. */
+/** The names among `wanted` whose counts are 0 for all seeds. Default: among all names. */
 export function zeroCounts({ counts }: SeedResults, wanted: readonly string[] = Object.keys(counts)): string[] {
   return wanted.filter((name) => (counts[name] ?? 0) === 0);
 }

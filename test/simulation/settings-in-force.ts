@@ -1,6 +1,7 @@
 /**
- * Computes the settings that may have been in force at a time. A client knows only when it requested a change and when the
- * response arrived. In between, and forever without a response, both the old and the new value may be in force.
+ * Computes the settings that may have been in force at a time. A client knows only when it requested a change and when
+ * the response arrived. Between these two times, or forever if no response arrives, both the old and the new value may be
+ * in force.
  */
 import type { Millis } from '../../src/engine/model.ts';
 import type { Call } from './ledger.ts';
@@ -9,11 +10,11 @@ export interface Change<T> {
   value: T;
   startAtMs: Millis;
   endedAtMs: Millis;
-  /** Whether it certainly took effect between the two times. */
+  /** Whether the change certainly took effect between the two times. */
   isCertain: boolean;
 }
 
-/** The change that `call` may have made; `undefined` if it was rejected. */
+/** The change that `call` may have made, or `undefined` if the call was rejected. */
 export function changeOf<T>(call: Call, value: T, isCertain = true): Change<T> | undefined {
   if (call.result === 'rejected') return undefined;
   const { startAtMs, endedAtMs, result } = call;

@@ -25,13 +25,13 @@ export interface SimulationOptions {
   /** The number of actions of clients and faults before the world is healed. */
   steps: number;
   sabotage?: Sabotage;
-  /** The number of workers that share the database; absent: one process uses it alone. */
+  /** The number of workers that share the database. If absent, one process uses the database alone. */
   workers?: number;
-  /** The number of cells, between which projects are moved; several workers serve them. Default: one. */
+  /** The number of cells, between which projects are moved. Several workers serve all cells. Default: one cell. */
   cells?: number;
   /**
-   * An empty database; default: SQLite in memory. On a database server the order of transactions depends on the server, so a
-   * seed is not reproducible.
+   * An empty database. Default: SQLite in memory. On a database server, the order of transactions depends on the server,
+   * so a seed is not reproducible.
    */
   driver?: Driver;
 }
@@ -83,7 +83,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
 
 /** Draws limits that are small enough to be reached often. */
 function drawSettings(random: SeededRandom): EngineSettings {
-  // Half of the slots are reserved for healthy endpoints: capacity for one more than the moody ones.
+  // Half of the slots are reserved for healthy endpoints. The other half has capacity for one endpoint more than the
+  // moody ones.
   const inFlightMax = random.int(16, 24);
   return {
     inFlightMax,
@@ -101,7 +102,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
   };
 }
 
-/** With a third of the seeds, the limit of silent attempts is reached. Not drawn, like `linesMaxBeside`. */
+/** With a third of the seeds, the limit of silent attempts is reached. Not drawn, so that known seeds stay unchanged. */
 function silentMaxFor(inFlightMax: number): number {
   return inFlightMax % 3 === 0 ? Math.ceil(inFlightMax / 2) : 8 * inFlightMax;
 }
@@ -163,10 +164,10 @@ async function healingPhase(world: World, workload: Workload, movers: Movers | u
   if (movers) await endMoves(world, movers);
   await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(SECOND_MS); // until calls in progress have ended
-  // A pause in a hanging worker is saved when the worker continues; a lane resumed before that would stay paused.
+  // A pause in a hanging worker is saved when the worker continues, so a lane that was resumed earlier would stay paused.
   await world.clock.runUntil(() => !world.ledger.isLaneCallPending, 60 * SECOND_MS);
   while (await hasClosedLanes(world)) {
-    // A server that is shutting down may die before it responds; then the next one is called.
+    // A server that is shutting down may die before it responds; then the next server is called.
     void workload.openLanes();
     await world.clock.advanceBy(SECOND_MS);
     await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
@@ -240,7 +241,7 @@ export async function checkIdle(world: World): Promise<void> {
   await world.clock.advanceBy(60 * SECOND_MS);
   const before = world.driverCalls;
   await world.clock.advanceBy(HOUR_MS - SECOND_MS);
-  // At most one round of retention, and the next time of an ended schedule, fall into this time.
+  // This time includes at most one round of retention, and the next time of an ended schedule.
   const calls = world.driverCalls - before;
   if (calls > RETENTION_ROUND_CALLS + (world.ledger.scheduleCalls.length > 0 ? 1 : 0))
     world.violate('P12', `${calls} calls to the store in an idle hour`);

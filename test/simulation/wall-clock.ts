@@ -17,7 +17,7 @@ export class WallClock {
   /** The maximum difference between a worker's time and the wall clock. */
   readonly #slackMs: Millis;
 
-  /** Knows the clock's settings up to now. */
+  /** Includes all settings of the clock up to now. */
   constructor({ jumps, clock, isShared }: Pick<World, 'jumps' | 'clock' | 'isShared'>) {
     this.#slackMs = isShared ? CLOCK_PRECISION_MS : 0;
     const ends = [...jumps, { atMs: clock.elapsedMs, fromMs: clock.wallMs() }];

@@ -35,7 +35,7 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
   },
 };
 
-/** Among workflows. */
+/** Bugs that the simulation of workflows must find. */
 export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
   'single numbers come from a block of the worker': {
     promise: 'P17',

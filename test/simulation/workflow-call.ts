@@ -12,10 +12,10 @@ import { PROJECT, type World } from './world.ts';
 /** The body of a failure after which the call continues. */
 export const FAILED_WITHIN = Buffer.from('failed within');
 
-/** The server responds that the call has lost its messages. */
+/** Thrown when the server responds that the call has lost its messages. */
 export class CallLost extends Error {}
 
-/** The endpoint crashes in the middle of a call. */
+/** Thrown when the endpoint crashes in the middle of a call. */
 export class EndpointCrashed extends Error {}
 
 export interface OwnedMessage {
@@ -65,7 +65,7 @@ export class EndpointCall {
     return this.#owned;
   }
 
-  /** Throws `Lost`, `RunIsOver` and `NoAnswer`. */
+  /** Throws `CallLost`, `RunIsOver` and `NoResponse`. */
   async append(done: readonly OwnedMessage[], append: readonly NewEntry[]): Promise<SavedEntry[]> {
     return (await this.#send(done, { done, append })).entries;
   }
@@ -87,7 +87,7 @@ export class EndpointCall {
     return next && this.#deliveryOf(next);
   }
 
-  /** Keeps a fetched journal. */
+  /** Keeps a fetched journal if it is longer than the known one. */
   keepJournal(entries: readonly DeliveredEntry[]): void {
     if (entries.length > this.#entries.length) this.#entries = entries;
   }
@@ -123,7 +123,7 @@ export class EndpointCall {
     return { entries, next };
   }
 
-  /** The handed message in the form of a delivery. */
+  /** Converts a message that was handed to the call into a delivery. */
   #deliveryOf({ messageId, retried, content }: Handover): Delivery {
     const headers = new Map(this.#delivery.headers);
     for (const name of headers.keys())
@@ -155,7 +155,7 @@ export class EndpointCall {
     return { ...reply, header: { ...header, ...ofStep }, body: Buffer.concat([step, Buffer.from(result)]) };
   }
 
-  /** Whether the message was attempted under another claim after this one. */
+  /** Whether the message was attempted under another claim after the claim of this call. */
   #isTakenOver({ messageId, claimToken }: OwnedMessage): boolean {
     const attempts = this.#deps.world.network.attempts.filter((attempt) => attempt.messageId === messageId);
     const own = attempts.findLastIndex((attempt) => attempt.claimToken === claimToken);

@@ -1,4 +1,7 @@
-/** Checks that journals are kept, runs end once, and programs have the results that they define. */
+/**
+ * Checks promises of docs/architecture.md: journals are kept, runs end once, and programs have the results that they
+ * define.
+ */
 import type { Message, MessageId } from '../../src/engine/model.ts';
 import type { Attempt } from '../support/simulated-network.ts';
 import { checkAttempts } from './checks.ts';
@@ -91,7 +94,7 @@ function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
   }
 }
 
-/** P8: each plan, call and result of a step is in the journal once, under any entry key. */
+/** P8: each plan, call and result of a step is in the journal once, whatever its entry key. */
 function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void {
   for (const [name, same] of Map.groupBy(entries, nameOf)) {
     if (same.length > 1) world.violate('P8', `run ${id} has ${same.length} times ${name}`, same[1]?.message.id);
@@ -160,12 +163,12 @@ function checkFailure({ world, histories }: WorkflowEvidence, { key, id, state, 
     world.violate('P3', `run ${id} does not know whom it tells`);
 }
 
-/** A failed call is a result like any other. */
+/** Whether the failure of the message fails its run. A failed call is a result like any other. */
 function isFatal({ message, letters }: History): boolean {
   return letters.endsWith('F') && message.settings.run?.callType !== 'toCallback';
 }
 
-/** P8, P17: the result of the program is what it computes from the journal, as without failures. */
+/** P8, P17: the result of a run is what its program computes from the journal, as if there had been no failures. */
 function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   const { world, deployments } = evidence;
   const { id, state, response, entries } = story;
@@ -175,7 +178,8 @@ function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   const recordedSteps = entries
     .filter(({ kind }) => kind === 'step' || kind === 'plan')
     .map(({ message }) => JSON.parse(textOf(message.body)) as RecordedStep);
-  // If this code returns earlier, the remaining steps were recorded by a concurrent call with the other code.
+  // If one version of the code returns earlier, the remaining steps were recorded by a concurrent call with the other
+  // version.
   const program =
     deployments.versionsOf(name).find((code) => {
       const outcomes = outcomesOf(code, recordedSteps);
@@ -208,7 +212,7 @@ function outcomesOf(code: Program, recorded: readonly RecordedStep[]): string[] 
   });
 }
 
-/** How a recorded step differs from the program's, if it does. */
+/** Describes how a recorded step differs from the step of the program. Returns `undefined` if they agree. */
 function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string | undefined {
   switch (step.kind) {
     case 'run': {
@@ -233,7 +237,10 @@ function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string
   }
 }
 
-/** As for other messages, except that the end of a run cancels messages without a request. */
+/**
+ * The states of `checks.ts`, and P parked. Unlike other messages, messages of a run are cancelled without a request when
+ * the run ends.
+ */
 const LEGAL = /^C(A+(ER|P))*(A*Q?X|A+D|A+EF|A+Q?(D|EF|EX|X))$/;
 
 /** P2: each message ends once, and P8: it is in the journal of its run. */

@@ -26,18 +26,18 @@ export interface BatchItem {
   body?: string;
 }
 
-/** The server responds that the run is over (400). */
+/** Thrown when the server responds that the run is over (400). */
 export class RunIsOver extends Error {}
 
-/** No attempt to send the request got a response. */
+/** Thrown when no attempt to send the request got a response. */
 export class NoResponse extends Error {}
 
 /** The history of a request, for the checks. */
 export interface RequestRecord {
-  /** Elapsed time when it was first sent, and when its first response arrived. */
+  /** The elapsed time when the request was first sent, and when its first response arrived. */
   startAtMs: Millis;
   respondedAtMs: Millis;
-  /** How many times it was sent. */
+  /** The number of times that the request was sent. */
   sent: number;
   result: 'pending' | 'acked' | 'refused' | 'unknown';
 }
@@ -169,7 +169,7 @@ export class WorkflowClient {
     });
   }
 
-  /** `undefined`: no such run is active. */
+  /** Resolves to `undefined` if no such run is active. */
   notifyRun(
     runId: string,
     eventId: string,
@@ -189,7 +189,7 @@ export class WorkflowClient {
     return this.#send(request, (engine) => engine.cancelRun(PROJECT, runId, { createdAtMs }));
   }
 
-  /** `undefined`: the run was retried before, or its id is taken. */
+  /** Resolves to `undefined` if the run was retried before or its id is taken. */
   async revive(
     how: 'resumeRun' | 'restartRun',
     dlqId: string,
@@ -200,7 +200,7 @@ export class WorkflowClient {
     return typeof answer === 'string' ? undefined : answer;
   }
 
-  /** Resumes one parked run, or all. */
+  /** Resumes the parked run `runId`. Without an id, resumes all parked runs. */
   resumeParked(runId: string | undefined, request: RequestRecord): Promise<unknown> {
     return this.#send<unknown>(request, (engine) =>
       runId === undefined ? engine.resumeParkedRuns(PROJECT) : engine.resumeParkedRun(PROJECT, runId),
@@ -221,7 +221,7 @@ export class WorkflowClient {
     return { url: destination, body: payload, options, invocation: { ...invocation, features: run.features } };
   };
 
-  /** Retries while there is no response. Throws `RunIsOver` and `NoAnswer`. */
+  /** Retries while there is no response. Throws `RunIsOver` and `NoResponse`. */
   async #send<T>(request: RequestRecord, action: (engine: Engine) => Promise<T>): Promise<T> {
     const { clock } = this.#world;
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {

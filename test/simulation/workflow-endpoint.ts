@@ -55,7 +55,7 @@ const MOODS: Readonly<Record<string, Weights>> = {
   bad: { fine: 6, lost: 1, unanswered: 2, failing: 4, resetting: 2, slow: 2 },
 };
 
-/** A step threw: the run fails (`isFinal`), or only this execution. */
+/** Thrown when a step throws. With `isFinal` the run fails; otherwise only this execution fails. */
 class StepThrew extends Error {
   readonly isFinal: boolean;
 
@@ -65,7 +65,7 @@ class StepThrew extends Error {
   }
 }
 
-/** The code no longer fits the journal of the run. */
+/** Thrown when the code no longer fits the journal of the run. */
 class CodeChanged extends Error {}
 
 /** A step that is to be executed. */
@@ -81,7 +81,7 @@ export interface EndpointDeps {
   client: WorkflowClient;
   deployments: Deployments;
   notes: WorkflowNotes;
-  /** The endpoint does not check that its code fits the journal of a run. */
+  /** Whether the endpoint omits the check that its code fits the journal of a run. */
   isUnchecked: boolean;
 }
 
@@ -130,10 +130,10 @@ export class WorkflowEndpoint {
     } catch (error) {
       if (error instanceof CallLost) return responseOf(500, afterMs);
       if (error instanceof EndpointCrashed) return { kind: 'reset', afterMs };
-      // `RunIsOver`: no work is left. `NoAnswer`: no work is possible now.
+      // `RunIsOver`: no work is left. `NoResponse`: no work is possible now.
       if (error instanceof RunIsOver) return responseOf(200, afterMs);
       if (error instanceof NoResponse) return responseOf(500, afterMs);
-      // The other library cannot report changed code: it responds with a failure.
+      // The library that is called again for each step cannot report changed code: it responds with a failure.
       if (error instanceof CodeChanged) return call ? changedCodeResponse(afterMs) : responseOf(500, afterMs);
       if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
       if (!(error instanceof StepThrew) || !error.isFinal) return responseOf(500, afterMs);
@@ -147,7 +147,7 @@ export class WorkflowEndpoint {
     for (let delivery: Delivery | undefined = first; delivery; ) delivery = await this.#handle(delivery, call);
   }
 
-  /** Answers what the call is handed next. */
+  /** Handles one delivery. Resolves to the message that is handed to the call next. */
   async #handle(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     try {
       if (delivery.headers.has('upstash-workflow-callback')) return await this.#saveCallResult(delivery, call);
@@ -201,7 +201,7 @@ export class WorkflowEndpoint {
     return undefined;
   }
 
-  /** Answers what the call is handed next. */
+  /** Continues the run with the delivered message. Resolves to the message that is handed to the call next. */
   async #continueRun(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     const entries = await this.#entriesOf(delivery);
     if (!entries) return undefined;
@@ -212,8 +212,8 @@ export class WorkflowEndpoint {
     const { deployments, isUnchecked } = this.#deps;
     const program = deployments.codeFor(payloadOf(entries).program, steps);
     if (!isUnchecked && !fits(program, steps)) throw new CodeChanged();
-    // Within a call it continues while the call owns a message; otherwise it is called again.
-    // Other calls may have added entries, too.
+    // Within a call, the program continues while the call owns a message. Otherwise the endpoint is called again. Other
+    // calls may have added entries, too.
     let isExact = true;
     for (let continues = true; continues; ) {
       const next = nextOf(program, steps);
@@ -291,7 +291,9 @@ export class WorkflowEndpoint {
     return areOwned;
   }
 
-  /** The delivered journal, or the fetched one if it was too large; `undefined` if the run has ended. */
+  /**
+   * The delivered journal, or the fetched journal if it was too large for a delivery; `undefined` if the run has ended.
+   */
   async #entriesOf({ body, runId, messageId, ...rest }: Delivery): Promise<DeliveredEntry[] | undefined> {
     const { client, notes } = this.#deps;
     if (body.length > 0) return readEntries(body);
@@ -378,7 +380,7 @@ export class WorkflowEndpoint {
     this.#executions.set(name, times);
     await world.clock.delay(this.#random.int(0, 30));
     if (times <= step.throws) throw new StepThrew(step.isFinal);
-    // Each execution has a different result, one of which counts.
+    // Each execution has a different result, and only one of the results counts.
     const out = JSON.stringify({
       value: step.value,
       nonce: this.#random.int(1, 1e9),

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { Delivery } from './workflow-library.ts';
 import type { Step } from './workflow-programs.ts';
 
-/** The facts about a run that its further requests repeat. */
+/** The facts about a run that its later requests repeat. */
 export interface RunContext {
   runId: string;
   createdAtMs: number;
@@ -80,7 +80,7 @@ function failureHeaders(context: RunContext): Headers {
   };
 }
 
-/** The headers of a step or a plan, or for the delivery of a result. */
+/** The headers of a step, of a plan, or of the delivery of a result. */
 export function stepHeaders(context: RunContext): Headers {
   return {
     ...commonHeaders(context),
@@ -126,7 +126,7 @@ export function callHeaders(
   return headers;
 }
 
-/** Distinguishes the runs of one id. The older generation does not send this, so its runs must have unique ids. */
+/** Distinguishes the runs of one id. The older generation does not send this header, so its runs must have unique ids. */
 function createdAtHeader({ url, createdAtMs }: RunContext): Headers {
   return isOlderGeneration(url) ? {} : { 'upstash-workflow-createdat': String(createdAtMs) };
 }

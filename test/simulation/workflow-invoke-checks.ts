@@ -12,7 +12,7 @@ export function checkInvocations(evidence: WorkflowEvidence): void {
       const { invoke } = entry.message.settings;
       if (!invoke) continue;
       const child = storyByKey.get(invoke.runKey);
-      if (!child && isGivenUp(evidence, parent)) continue; // children are saved after the journal
+      if (!child && isGivenUp(evidence, parent)) continue; // child runs are saved after the journal
       if (!child || child.id !== invoke.runId) {
         world.violate('P17', `run ${parent.id} waits for a run that does not exist`, entry.message.id);
         continue;
@@ -28,14 +28,14 @@ export function checkInvocations(evidence: WorkflowEvidence): void {
   }
 }
 
-/** Whether only one invocation can have started it. */
+/** Whether only one invocation can have started the run. */
 function isOwn({ id }: RunStory): boolean {
   return id.startsWith('child-');
 }
 
 /**
- * Whether the log has only ends of runs between the two ends. Then one transaction saved them together, and no result for the
- * ended parent. Otherwise the result for the parent would be in between.
+ * Whether the log has only ends of runs between the ends of the child and its parent. Then one transaction saved both
+ * ends, and no result for the ended parent: such a result would be logged between the two ends.
  */
 function areTogether(stories: readonly RunStory[], childSeq: number, parentSeq: number): boolean {
   const between = stories.filter(({ end }) => end && end.seq > childSeq && end.seq < parentSeq);

@@ -36,7 +36,7 @@ export interface RecordedStep {
 export type NextAction =
   | { kind: 'execute'; step: Step; stepId: number; concurrent: number }
   | { kind: 'plan'; steps: { step: Step; stepId: number }[] }
-  /** Other results of the group are missing. */
+  /** The program waits for other results of the group. */
   | { kind: 'nothing' }
   | { kind: 'end'; outcomes: string[] };
 
@@ -75,7 +75,7 @@ export function readSteps(entries: readonly DeliveredEntry[]): RecordedStep[] {
     .map(({ body }) => JSON.parse(Buffer.from(body, 'base64').toString('utf8')) as RecordedStep);
 }
 
-/** Whether the last step repeats an earlier one, so that another call has continued from there. */
+/** Whether the last step repeats an earlier step, from which another call has already continued. */
 export function isRepeated(steps: readonly RecordedStep[]): boolean {
   const last = steps.at(-1);
   return steps

@@ -16,7 +16,7 @@ export interface Trigger {
   runId: string;
   program: Program;
   request: RequestRecord;
-  /** From the first response. */
+  /** Known from the first response. */
   messageId?: MessageId;
   createdAtMs?: Millis;
 }
@@ -24,7 +24,7 @@ export interface Trigger {
 export interface Ending {
   kind: 'complete' | 'cancel';
   runId: string;
-  /** Absent: any run with the id. */
+  /** Absent if any run with the id may be ended. */
   createdAtMs: Millis | undefined;
   request: RequestRecord;
 }
@@ -37,7 +37,7 @@ export interface WaitNote extends RunName {
 
 export interface Notification {
   eventId: string;
-  /** Absent: all waiters are notified. */
+  /** Absent if all waiters are notified. */
   run: RunName | undefined;
   /** The unique data of the event. */
   event: string;
@@ -58,7 +58,7 @@ export interface Revival {
 export interface SavedEntryNote {
   runId: string;
   messageId: MessageId;
-  /** The step from which the call continues; absent: the call ends. */
+  /** The step from which the call continues; `undefined` if the call ends. */
   text: string | undefined;
 }
 

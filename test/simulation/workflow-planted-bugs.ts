@@ -317,7 +317,7 @@ function withoutEnding(store: Store): Partial<StoreMethods> {
   };
 }
 
-/** Reports messages as saved that are not; their attempts have no effect. */
+/** Reports some messages as saved without saving them. The attempts of these messages have no effect. */
 function forgetting(isForgotten: (newMessages: NewMessage) => boolean): Sabotage {
   const dropped: Saved = { state: 'dropped' };
   return altered((store) => ({
@@ -360,7 +360,7 @@ function isCallResult({ message }: NewMessage): boolean {
   return message.settings.run?.callType === 'fromCallback';
 }
 
-/** This message follows from the end of another run, and names the step that invoked that run. */
+/** Whether the message follows from the end of another run, and names the step that invoked that run. */
 function isResultOfChild({ message, entry }: NewMessage): boolean {
   return entry?.kind === 'step' && message.settings.run?.callType === 'step';
 }

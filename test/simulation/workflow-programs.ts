@@ -5,7 +5,7 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 export type Step = StepWork & { name: string };
 
 type StepWork =
-  /** Returns `value`. Its first `throws` executions fail; `isFinal`: with an error that forbids retries. */
+  /** Returns `value` after `throws` failed executions. With `isFinal`, these fail with an error that forbids retries. */
   | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
   | { kind: 'sleep'; seconds: number; isUntil: boolean }
   /** Calls an endpoint that fails the first `failures` attempts: with an error, a non-retryable error, or silence. */
@@ -13,7 +13,7 @@ type StepWork =
   | { kind: 'wait'; eventId: string; timeoutS: number }
   /** Notifies all waiters of the event, or saves it for a wait of its own run. */
   | { kind: 'notify'; eventId: string; isToSelf: boolean }
-  /** `sharedId`: other runs may invoke this run id at the same time, and one of them starts it. */
+  /** With `sharedId`, other runs may invoke the same run id at the same time. One of the invocations starts the run. */
   | { kind: 'invoke'; program: Program; sharedId?: string };
 
 export type CallFailure = 'error' | 'refusal' | 'silence';
@@ -139,19 +139,19 @@ export class ProgramLibrary {
     return { kind: 'invoke', program, sharedId };
   }
 
-  /** Takes long enough for others to invoke the run while it is active. */
+  /** Stages that take long enough for other runs to invoke the run while it is active. */
   #longStages(): StepWork[] {
     const sleep: StepWork = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
     return [sleep, this.#step(INVOKE_DEPTH_MAX), sleep];
   }
 
-  /** Usually none; sometimes so much that the journal has to be fetched. */
+  /** The size of a padding: usually none; sometimes so large that the journal has to be fetched. */
   #padding(): number {
     return this.#random.chance(0.2) ? this.#random.int(100, 1_500) : 0;
   }
 }
 
-/** The steps of a program, each with the id of its result. Those of a group are consecutive. */
+/** The steps of a program, each with the id of its result. The ids of the steps of a group are consecutive. */
 export function stepsOf({ stages }: Program): { step: Step; stepId: number; concurrent: number }[] {
   return stages
     .flatMap((stage) =>

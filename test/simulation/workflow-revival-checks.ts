@@ -47,7 +47,10 @@ function compareJournals({ world }: Pick<WorkflowEvidence, 'world'>, failed: Run
   }
 }
 
-/** Whether a resumed run may have been cancelled before its whole journal was saved. Nothing of such a run is sent, and no client has its id. */
+/**
+ * Whether a resumed run may have been cancelled before its whole journal was saved. Nothing of such a run is sent, and no
+ * client has its id.
+ */
 export function isGivenUp({ notes }: WorkflowEvidence, { id, createdAtMs, state, config, events }: RunStory): boolean {
   const isKnown = notes.revivals.some(({ started }) => started?.runId === id && started.createdAtMs === createdAtMs);
   const hasBegun = events.some((event) => event.state === 'ACTIVE');

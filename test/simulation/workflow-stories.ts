@@ -18,7 +18,7 @@ export interface StoredEntry {
   kind: EntryKind;
   entryKey: string;
   atMs: Millis;
-  /** Its message; in a resumed run it may be shared with the failed run. */
+  /** The message of the entry. A resumed run may share the message with the failed run. */
   message: Message;
 }
 
@@ -37,12 +37,12 @@ export interface RunStory {
   state: RunState;
   response: string | undefined;
   config: RunConfig;
-  /** The number of entries in its row. */
+  /** The number of entries according to the row of the run. */
   entryCount: number;
   entries: StoredEntry[];
   entryByKey: Map<string, StoredEntry>;
   events: RunEvent[];
-  /** The log entry of its end. */
+  /** The log entry of the end of the run. */
   end: RunEvent | undefined;
   failureKey: MessageKey | undefined;
 }

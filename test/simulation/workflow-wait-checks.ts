@@ -116,7 +116,7 @@ function acknowledgedAt({ result, respondedAtMs }: { result: string; respondedAt
   return result === 'acked' ? respondedAtMs : Infinity;
 }
 
-/** Valid only if the clock was never set. */
+/** Converts a wall-clock time to elapsed time. Valid only if the clock was never set. */
 export function elapsedOf({ clock }: World, wallMs: Millis): Millis {
   return wallMs - (clock.nowMs() - clock.elapsedMs);
 }

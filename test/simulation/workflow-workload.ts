@@ -201,7 +201,7 @@ export class WorkflowWorkload {
     }
   }
 
-  /** Resumes one parked run, or all. */
+  /** Resumes one parked run, or all parked runs. */
   async resumeParked(): Promise<void> {
     const run = this.#random.chance(0.5) ? this.#someRun() : undefined;
     const request = this.notes.resumeParked(this.#client.request());

@@ -47,7 +47,10 @@ const STEP_WEIGHTS = {
 const LABELS = ['red', 'green', 'blue'];
 const RETRY_DELAYS = ['0', '1000', '1000 * (1 + retried)', 'pow(2, retried) * 500', '1 / (1 - retried) * 1000'];
 const HOUR_MS = 3_600_000;
-/** Callbacks contain the body of their source and are a third longer: at the third level they are as long as other messages. */
+/**
+ * Callbacks contain the body of their source and are a third longer than this body. At the third level, callbacks are as
+ * long as other messages.
+ */
 const SOURCE_BODY_BYTES_MAX = 150;
 
 export class Workload {
@@ -159,7 +162,7 @@ export class Workload {
     const { engine, ledger } = this.#world;
     const known = ledger.acknowledgedIds();
     if (!engine || known.length === 0) return;
-    // Mostly recent messages: older ones have ended.
+    // Mostly recent messages are chosen, because older messages have ended.
     const young = known.slice(-20);
     const ids = [...new Set(Array.from({ length: this.#random.int(1, 4) }, () => this.#random.choose(young)))];
     const call = ledger.start(ledger.cancels, { ids });
@@ -259,7 +262,7 @@ export class Workload {
   /** Settles an attempt whose process died: the late result must change nothing (P6). */
   async lateResult(): Promise<void> {
     const { store, orphans, clock } = this.#world;
-    // With several workers it is unknown when a dead one's claims are released; stopped workers cover this case.
+    // With several workers it is unknown when the claims of a dead worker are released; stopped workers cover this case.
     if (!store || orphans.length === 0 || this.#world.isShared) return;
     const orphan = this.#random.choose(orphans);
     const status = this.#random.choose([200, 500]);
@@ -439,7 +442,7 @@ export class Workload {
     if (found?.items.length === 0) this.#world.violate('P3', 'nothing is told of an accepted message', id);
   }
 
-  /** Reads the names of all items, then page by page, then all again. */
+  /** Reads the names of all items at once, then page by page, then all at once again. */
   async #thrice<T>(
     list: (page: PageRequest) => Promise<Page<T>>,
     order: PageRequest['order'],

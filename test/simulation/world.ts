@@ -70,7 +70,7 @@ export interface WorldDeps {
   /** Default: none. */
   limits?: StoreLimits;
   sabotage?: Sabotage;
-  /** The number of workers that share the database; absent: one process uses it alone. */
+  /** The number of workers that share the database. If absent, one process uses the database alone. */
   workers?: number;
 }
 
@@ -78,7 +78,10 @@ export interface WorldDeps {
 export interface AttemptStart {
   attempt: Attempt;
   atMs: Millis;
-  /** The claims in flight at that moment, including this one, of all processes that were neither dead nor stopped. */
+  /**
+   * The claims in flight at that moment, including the claim of this attempt, of all processes that were neither dead nor
+   * stopped.
+   */
   running: Claimed[];
   /** Elapsed time when its claim was committed, which may be much earlier in a shared database. */
   claimedAtMs: Millis;
@@ -102,12 +105,12 @@ const HANG_MS_MAX: Millis = 30_000;
 /** The maximum clock skew of a machine when several workers use the clock of their database. */
 const SKEW_MS_MAX: Millis = 90_000;
 
-/** The database of a cell, or the only one. */
+/** The database of a cell, or the only database. */
 export interface Database {
   readonly driver: Driver;
-  /** It rejects writes until then. */
+  /** The elapsed time until which the database rejects writes. */
   readOnlyUntilMs: Millis;
-  /** It is unreachable until then. */
+  /** The elapsed time until which the database is unreachable. */
   unreachableUntilMs: Millis;
 }
 
@@ -123,7 +126,7 @@ interface Process {
   steady: Clock;
   engine?: Engine;
   isDead: boolean;
-  /** Present while it shuts down, which exceeds the limit while a store hangs. */
+  /** Present while the process shuts down, which takes longer than its limit while a store hangs. */
   shutdown?: TransitionPeriod;
 }
 
@@ -152,7 +155,7 @@ const COUNTED_EVENTS: Readonly<Record<string, string>> = {
 /** A started worker serves the first cell at once, and the others as soon as they are open. */
 const OPENING_MS: Millis = 5_000;
 
-/** The server's default. */
+/** The default heartbeat timeout of a server. */
 const WORKER_TIMEOUT_MS: Millis = 15_000;
 
 const NO_LIMITS: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
@@ -177,7 +180,7 @@ export class World {
   readonly transitions: TransitionPeriod[] = [];
   /** Elapsed times of all events that may delay a message. */
   readonly disturbances: Millis[] = [];
-  /** When which database had a fault. */
+  /** The elapsed times between which a database had a fault. */
   readonly databaseFaults: { database: Database; fromMs: Millis; untilMs: Millis }[] = [];
   /** Attempts whose process died. Their results arrive late or never. */
   readonly orphans: Claimed[] = [];
@@ -186,7 +189,10 @@ export class World {
   readonly limits: StoreLimits;
   /** The start of each attempt, with all claims in flight at that moment. */
   readonly starts: AttemptStart[] = [];
-  /** Each change of the wall clock: the position in the trace, the elapsed time, and the wall-clock time before. */
+  /**
+   * Each change of the wall clock: the position in the trace, the elapsed time, and the wall-clock time before the
+   * change.
+   */
   readonly jumps: { at: number; atMs: Millis; fromMs: Millis }[] = [];
   /** All log entries in the order in which they were committed. */
   readonly logged: LoggedEvent[] = [];
@@ -200,7 +206,9 @@ export class World {
   readonly #sabotage: Sabotage;
   /** One for each process. */
   readonly #seats: Seat[];
-  /** The heartbeat timeout of workers that are started from now on; `undefined`: one process uses the database alone. */
+  /**
+   * The heartbeat timeout of workers that are started from now on; `undefined` if one process uses the database alone.
+   */
   workerTimeoutMs: Millis | undefined;
 
   constructor({ random, drivers, settings, limits = NO_LIMITS, sabotage = {}, workers }: WorldDeps) {
@@ -216,7 +224,7 @@ export class World {
     this.network.onAttempt = (attempt) => this.#observe(attempt);
   }
 
-  /** The engine of a random running process, for the next call; `undefined` if none runs. */
+  /** The engine of a random running process, for the next call; `undefined` if no process runs. */
   get engine(): Engine | undefined {
     return this.#chooseProcess()?.engine;
   }
@@ -240,7 +248,7 @@ export class World {
     return this.#ready.some((process) => process.engine === engine);
   }
 
-  /** The time by the clock of the processes, or of the next one. */
+  /** The time by the clock of the processes, or of the next process if none runs. */
   get nowMs(): Millis {
     if (this.isShared) return this.clock.nowMs();
     return this.#processes[0]?.steady.nowMs() ?? this.clock.wallMs();
@@ -398,7 +406,7 @@ export class World {
     return (await this.queryAll<{ count: number }>(text)).reduce((sum, { count }) => sum + count, 0);
   }
 
-  /** Like `look`, for several queries on one snapshot of each database. */
+  /** Like `queryAll`, for several queries on one snapshot of each database. */
   async readAll<T>(work: (queries: Queries) => Promise<T>): Promise<T[]> {
     const answers: T[] = [];
     for (const { driver } of this.databases) answers.push(await driver.read(work));
@@ -458,7 +466,7 @@ export class World {
   #newProcess(): Process {
     this.countOne('starts');
     const clock = new ProcessClock(this.clock, this.isShared ? this.#random.int(-SKEW_MS_MAX, SKEW_MS_MAX) : 0);
-    // Its clock starts at the present time of the wall clock.
+    // The steady clock starts at the present time of the wall clock.
     const steady = (this.#sabotage.time ?? ((machine) => new SteadyClock(machine)))(clock);
     const sender = this.network.connect(clock, this.isShared ? this.clock : steady);
     const { number } = sender;
@@ -584,7 +592,8 @@ export class World {
     if (seat) delete seat.process;
     this.ledger.giveUp(process.number, this.trace.length, this.clock.elapsedMs);
     this.endPositions.push(this.trace.length);
-    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#startIn(seat)); // otherwise `#fill` retries
+    // While the seat is starting, `#startIn` retries by itself.
+    if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#startIn(seat));
   }
 
   #nextFaults(database: Database): TransactionFaults {
@@ -688,7 +697,7 @@ export class World {
     this.#checkLimits([...process.sender.running.keys()], attempt);
   }
 
-  /** P9: attempts in flight and their bytes are limited at every moment, per origin and in all. */
+  /** P9: attempts in flight and their bytes are limited at every moment, per origin and in total. */
   #checkLimits(running: Attempt[], { origin, messageId }: Attempt): void {
     const engines = this.databases.length;
     const [inFlightMax, inFlightPerOriginMax, inFlightBytesMax] = [
@@ -705,7 +714,7 @@ export class World {
     const toOrigin = running.filter((attempt) => attempt.origin === origin).length;
     if (toOrigin > inFlightPerOriginMax) this.violate('P9', `${toOrigin} attempts in flight to ${origin}`, messageId);
     const bytes = running.map((attempt) => attempt.bodyBytes);
-    // One message per cell always fits, however large.
+    // One message per cell is always allowed, however large it is.
     const largest = bytes.toSorted((a, b) => b - a).slice(0, engines);
     const bytesBesideLargest = [...bytes, ...largest.map((each) => -each)].reduce((sum, each) => sum + each, 0);
     if (bytesBesideLargest > inFlightBytesMax) {

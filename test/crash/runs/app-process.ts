@@ -24,9 +24,12 @@ const programs = [undefined, ...tokens].map((token) => ({
   own: serve('own', token),
 }));
 const senders = new Set<Socket>();
-/** Requests that are not in the diary yet. On a busy machine they may be read after the exit of their sender is noticed. */
+/**
+ * The number of requests that are not in the diary yet. On a busy machine a request may be read after the exit of its
+ * sender is noticed.
+ */
 let reading = 0;
-// The kernel closes a killed process's connections at once; the rest is for a busy machine.
+// The kernel closes a killed process's connections at once; the rest of this time is for a busy machine.
 const SENDERS_GONE_LIMIT_MS = 10_000;
 /** About every tenth attempt is handled twice. */
 const REPEATED_OF_256 = 26;

@@ -1,6 +1,6 @@
 /**
  * Records the events within calls of the app: the executed steps, the results that the server has acknowledged, and the
- * messages that it sends to an idle call.
+ * messages that the server sends to an idle call.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';
@@ -60,7 +60,7 @@ export class CallNotes {
     return this.#calls.run({ ...call, hand }, work);
   }
 
-  /** Call it before the step has a result. */
+  /** Must be called before the step has a result. */
   executed(step: string): void {
     const call = this.#calls.getStore();
     if (call) this.#diary.write({ kind: 'executed', ...call, step });
@@ -73,7 +73,7 @@ export class CallNotes {
     const { append = [] } = JSON.parse(body) as { append?: { step?: Step }[] };
     for (const [at, { messageId, token }] of entries.entries()) {
       const step = append[at]?.step;
-      // Without a token it may be the result of another execution.
+      // Without a token, this may be the result of another execution.
       if (token === undefined || !step || step.stepId === 0) continue;
       this.#diary.write({ kind: 'kept', ...call, step: step.stepName, messageId, body: JSON.stringify(step) });
     }

@@ -27,7 +27,10 @@ interface Kept {
   messageId: string;
   out: string | undefined;
   atLine: number;
-  /** Saved by the call that executed the step, so that no earlier request can cause another execution. */
+  /**
+   * Whether the result was saved by the call that executed the step, so that no earlier request can cause another
+   * execution.
+   */
   isOwn: boolean;
 }
 
@@ -58,7 +61,8 @@ export function judgeCheckpoints(lines: readonly DiaryLine[], runs: readonly Log
       const { runId, step, messageId, body } = line;
       const { out } = JSON.parse(body) as { out?: string };
       const what = `'${step}' of ${runId}`;
-      // The result of a `context.call` of the official library may be saved before the delivery that requested it has ended.
+      // The official library may save the result of a `context.call` before the end of the delivery that requested the
+      // call.
       const isOwn = executed.get(what)?.has(line.call) === true;
       // A repeated checkpoint has a repeated response.
       if (!kept.has(what)) kept.set(what, { runId, messageId, out, atLine, isOwn });

@@ -8,7 +8,7 @@ import type { LibraryName } from './libraries.ts';
 /** An entry of a journal, as delivered. */
 export interface DeliveredEntry {
   messageId: string;
-  /** Base64. */
+  /** Encoded as base64. */
   body: string;
   callType: string;
 }
@@ -27,7 +27,7 @@ export type DiaryLine =
       program: string;
       messageId: string;
       retried: number;
-      /** `undefined` for what is no journal: the answer to a call, and what tells of a failure. */
+      /** `undefined` if the body is not a journal: it is then the response to a call, or the report of a failure. */
       journal?: DeliveredEntry[];
     }
   /** The execution of a step has started, by the handler of the call with this number. */
@@ -38,7 +38,7 @@ export type DiaryLine =
   | { kind: 'handed over'; call: string; hand: number; runId: string; entries: DeliveredEntry[] }
   /** The server has told the call to stop. */
   | { kind: 'stopped'; call: string; hand: number; runId: string; reason: string }
-  /** The failure function of a run was called, or what stands in for it. */
+  /** The failure function of a run was called, or its failure callback has arrived. */
   | { kind: 'told of failure'; runId: string }
   /** The server was restarted: later attempts come from another process. */
   | { kind: 'server ended' };

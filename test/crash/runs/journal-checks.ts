@@ -12,17 +12,17 @@ type Delivery = Extract<DiaryLine, { kind: 'delivered' }>;
 export interface Story {
   /** The longest delivered journal, with the entries that idle calls received without a later delivery. */
   journal: readonly DeliveredEntry[];
-  /** Of the payload; undefined before the first delivery. */
+  /** The tag in the payload; `undefined` before the first delivery. */
   tag: string | undefined;
-  /** All marks in it. */
+  /** All marks in the journal. */
   marks: ReadonlySet<string>;
 }
 
 export interface JournalVerdict extends Repetitions {
   deliveries: number;
-  /** By the id of the run. */
+  /** The stories, by the id of the run. */
   stories: Map<string, Story>;
-  /** Entries that differ from an earlier delivery, or within a call. */
+  /** Entries that differ from the same entries in an earlier delivery or earlier in the same call. */
   changed: string[];
   /** Two entries with one entry key. */
   recordedTwice: string[];
@@ -122,7 +122,7 @@ function textOf(base64: string): string {
   return Buffer.from(base64, 'base64').toString();
 }
 
-/** As published (contract W 8.2). */
+/** A step as it was published (contract W 8.2). */
 interface Step {
   stepId: number;
   stepType: string;

@@ -83,7 +83,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     expected: (tag) => [[`before of ${tag}`, `after of ${tag}`]],
   },
 
-  /** Calls an endpoint that fails first, and one that always fails. Its response is a result like any other. */
+  /** Calls an endpoint that fails first, and an endpoint that always fails. A failed call is a result like any other. */
   calls: {
     async run(context) {
       const { third, tag } = context.requestPayload;
@@ -244,7 +244,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
   },
 };
 
-/** `name` may be anything. */
+/** Returns `undefined` if there is no program with this name. */
 export function programOf(name: string): Program | undefined {
   return Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name as ProgramName] : undefined;
 }
@@ -257,7 +257,7 @@ export interface Hooks {
   onExecution(stepName: string): void;
 }
 
-/** All of them for the library to serve. */
+/** All programs as workflows of `library`. */
 export function invokables(library: Library, { onFailure, onExecution }: Hooks): Invokables {
   const options = {
     failureFunction: ({ context }: { context: { workflowRunId: string } }) => onFailure(context.workflowRunId),
@@ -275,7 +275,7 @@ export function invokables(library: Library, { onFailure, onExecution }: Hooks):
   return all;
 }
 
-/** A step whose every execution has another result. */
+/** A step that has another result in every execution. */
 function work(context: Context, name: string): Promise<string> {
   return context.run(name, async () => {
     await sleep(WORK_MS);

@@ -1,4 +1,7 @@
-/** Work of a run that falls due while the server is down: only the server itself can do it after its restart. */
+/**
+ * Tests work of runs that falls due while the server is down: only the server itself can start this work after its
+ * restart.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -22,7 +22,7 @@ export interface TriggeredRun {
 export class RunBook {
   readonly #runs = new Map<string, TriggeredRun>();
 
-  /** Call it before the request is sent, since messages of the run may arrive before the response. */
+  /** Must be called before the request is sent, since messages of the run may arrive before the response. */
   attempted(runId: string, tag: string, program: ProgramName): TriggeredRun {
     const run: TriggeredRun = {
       runId,
@@ -37,7 +37,7 @@ export class RunBook {
     return run;
   }
 
-  /** Undefined for an invoked run. */
+  /** Returns `undefined` for an invoked run. */
   find(runId: string): TriggeredRun | undefined {
     return this.#runs.get(runId);
   }

@@ -19,11 +19,11 @@ export interface RunVerdict {
   unexpected: string[];
   /** Runs and messages of runs whose logs do not show exactly one start and one end (P2). */
   notEndedOnce: string[];
-  /** Runs with another end than their program defines. */
+  /** Runs that did not end as their program defines. */
   endedWrongly: string[];
   /** Runs with a wrong result, or with a value that no recorded execution created. */
   returnedWrongly: string[];
-  /** Failed runs without a DLQ entry or a failure callback, and other runs with one. */
+  /** Failed runs without a DLQ entry or a failure callback, and other runs with a DLQ entry or a failure callback. */
   failuresNotTold: string[];
 }
 

@@ -53,7 +53,10 @@ export interface RunKillLoopReport {
   integrity: string[];
 }
 
-/** Deliveries between two kills, and steps in them. With fewer, kills hit only the start; more find nothing new. */
+/**
+ * The number of deliveries, and of steps within deliveries, between two kills. With less work, kills hit only the start;
+ * more work finds nothing new.
+ */
 const LIFE = { min: 0, max: 150 };
 /** The targets of the kills, in rotation. */
 const VICTIMS: readonly Victim[] = ['server', 'app', 'server', 'both'];
@@ -99,7 +102,8 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       { what: 'cancelled runs', count: () => book.cancelled(), atLeast: 1 },
     ];
     await underLoad(run, (assertSound) => untilEnough(enough, assertSound));
-    // Nothing is triggered from here on: the work found by the last start must end without a request that wakes it.
+    // Nothing is triggered from here on: the work that the last start finds must end without any request that wakes the
+    // server.
     await processes.kill('both');
     await processes.start();
     await load.calmDown(client);
@@ -135,7 +139,10 @@ function newFolder(): string {
   return mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
 }
 
-/** Waits until the store has no active run and no message. Resolves to their number if that takes too long. */
+/**
+ * Waits until the store has no active run and no message. If that takes too long, resolves to a description of their
+ * number.
+ */
 async function untilSettled(servers: Servers): Promise<string[]> {
   await servers.untilEmpty();
   const { activeRuns = 0, unfinished = 0 } = (await servers.examine())?.census ?? {};

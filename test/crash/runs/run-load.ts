@@ -1,6 +1,6 @@
 /**
- * The load on workflows while server and app are killed: triggers (single, in batches, and as plain HTTP), notifications of
- * waiting runs, and cancels. What a kill left undone is done after the restart.
+ * The load on workflows while server and app are killed: triggers (single, in batches, and as plain HTTP), notifications
+ * of waiting runs, and cancels. Operations that a kill interrupted are done after the restart.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client as WorkflowClient } from '@upstash/workflow';
@@ -242,7 +242,7 @@ export class RunLoad {
   }
 }
 
-/** The status of the response that caused an error; undefined without one. */
+/** The status of the response that caused an error; `undefined` if there was no response. */
 function statusOf(error: unknown): number | undefined {
   return error instanceof Error && 'status' in error && typeof error.status === 'number' ? error.status : undefined;
 }

@@ -9,9 +9,9 @@ import type { Movers } from './movers.ts';
 import { cellsOf } from './open.ts';
 
 const NUMBERS_OF_CELL = 2 ** 43;
-/** Keys and tokens, log entries, queues. */
+/** The number of ranges of a cell: for keys and tokens, for log entries, and for queues. */
 const RANGES = 3;
-/** After a cell was unreachable, workers retry to open it, with backoff. */
+/** The time within which workers open a cell again after it was unreachable. They retry with backoff. */
 const AFTERMATH_MS = 30_000;
 
 export async function checkCells(world: World, movers: Movers): Promise<void> {

@@ -21,7 +21,7 @@ const HEALED = { crash: 0, lostAnswer: 0, commitMsMax: 1 };
 const READ_MS_MAX = 3;
 
 export class Movers {
-  /** When a project was being moved by a command, as elapsed times. */
+  /** The elapsed times between which a command moved a project. */
   readonly moves: { projectId: ProjectId; fromMs: Millis; toMs: Millis }[] = [];
   readonly #world: World;
   readonly #random: SeededRandom;

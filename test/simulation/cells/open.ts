@@ -31,7 +31,7 @@ export async function openCellDatabases(
     });
     await store.cells.initializeCell({ cellId });
     await sabotaged(drivers[index] as Driver);
-    await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // into the emptiest
+    await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // in the emptiest cell
     const projects = await directory.projects.listProjects();
     await store.cells.adoptProjects({ projects: projects.filter(({ projectId }) => projectId === cellId) });
   }

@@ -47,7 +47,7 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   },
 };
 
-/** Among workflows. */
+/** Bugs that the simulation of workflows must find. */
 export const CELL_RUN_BUGS: Record<string, PlantedBug> = {
   'a run is read in the cell that it has left': {
     promise: 'P14',
