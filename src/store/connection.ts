@@ -1,4 +1,4 @@
-/** The interface between a store and its database, in the same thread or in another one, and the events that it reports. */
+/** The interface between a store and its database, in the same thread or in another one, and the events of a store. */
 import type { BacklogKey } from '../engine/lanes/backlog-key.ts';
 import type { ClaimToken, Millis } from '../engine/model.ts';
 import type { BatchOutcome } from './batches/batch.ts';
@@ -7,15 +7,15 @@ import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts
 /** The events of a store. Assign a function to an event to receive it. */
 export class StoreEvents {
   /**
-   * The earliest due time of messages that no result of a command has reported, because a lane will release them, or another
-   * worker left them unclaimed.
+   * The earliest due time of messages that no result of a command has reported: a lane will release these messages, or
+   * another worker has left them unclaimed.
    */
   onDue: (dueAtMs: Millis) => void = () => {};
   /** Other workers have added messages to this endpoint backlog. */
   onWaitingBacklog: (backlog: BacklogKey) => void = () => {};
   /** Other workers have changed projects, tokens or keys. Heartbeats show this too. */
   onAccountsChanged: () => void = () => {};
-  /** Messages of these claims, which may belong to other workers, were cancelled. Not every cancellation is reported. */
+  /** The messages of these claims, maybe of other workers, were cancelled. Not every cancellation is reported. */
   onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
   /** A command failed, but may have been committed. */
   onCommitUnknown: () => void = () => {};

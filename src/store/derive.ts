@@ -24,7 +24,7 @@ export function deriveStore({ dropTables, ...connection }: Connection): SqlStore
       },
     },
     async ping() {
-      // Includes a write, because a transaction without one would succeed even on a full disk.
+      // Includes a write, because a transaction without a write would succeed even on a full disk.
       await Promise.all([read('ping', {}), write('reserveNumbers', { count: 1 })]);
     },
   };

@@ -10,7 +10,7 @@ export type SqlValue = string | number | Uint8Array | null;
 /** A bound parameter. An array is a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
-/** `keys and tokens`: message keys and claim tokens. `log entries`: the order in a millisecond. `queues`: queue ids. */
+/** The sequence of message keys and claim tokens, of log entries (their order within a millisecond), or of queue ids. */
 export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 export interface Queries {
@@ -23,8 +23,8 @@ export interface Queries {
 
 export interface Transaction extends Queries {
   /**
-   * Returns the rows of `text` for each set of parameters: numbers and texts, no lists. The order and the limit of `text` apply
-   * to each set. Runs as one statement where each statement costs a message to the database.
+   * Returns the rows of `text` for each set of parameters, which are numbers and texts, not lists. The order and the
+   * limit of `text` apply to each set. Runs as one statement where each statement costs a message to the database.
    */
   queryEach<Row extends object>(text: string, sets: readonly (readonly SqlValue[])[]): Promise<Row[][]>;
   /**
@@ -33,7 +33,7 @@ export interface Transaction extends Queries {
    * reserved in a separate transaction.
    */
   reserve(sequence: NumberSequence, count: number): Promise<number>;
-  /** The Unix time of the database's clock, which all its workers share. */
+  /** The Unix time by the clock of the database, which all workers share. */
   nowMs(): Promise<number>;
   /**
    * Sends one statement without a result. The statement may still be running when the promise resolves. Later statements
@@ -44,7 +44,7 @@ export interface Transaction extends Queries {
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
   /** Inserts any number of rows with one statement; resolves like `send`. */
   insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void>;
-  /** For each row, sets `columns` where `keyColumn` equals its first value. One statement; resolves like `send`. */
+  /** For each row, sets `columns` where `keyColumn` equals the first value in the row. Resolves like `send`. */
   updateMany(
     table: string,
     keyColumn: string,
@@ -55,7 +55,7 @@ export interface Transaction extends Queries {
 
 /** The differences between databases: the SQL of the migrations, and whether transactions run concurrently. */
 export interface SqlDialect {
-  /** Whether transactions of this or other processes run concurrently. They must then take locks (operations/locking/locks.ts). */
+  /** Whether transactions run concurrently, also of other processes, and take locks (operations/locking/locks.ts). */
   manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;
@@ -77,7 +77,7 @@ export interface SqlDialect {
   unpartitionedLogs: { logs: string; details: string };
   /** A query that returns a row if the database is a store, which has a table `migrations`. */
   isStore: string;
-  /** Locks the database against concurrent migrations by other processes; null where none are possible. */
+  /** Locks the database against concurrent migrations by other processes; null if no other process can migrate. */
   migrationLock: string | null;
 }
 
@@ -94,9 +94,9 @@ export interface TransactionOptions {
 export interface Driver {
   readonly dialect: SqlDialect;
   /**
-   * Commits the changes of `work` durably, or nothing if it throws. The isolation level is read committed where transactions
-   * run concurrently. `work` may run again if the transaction lost a conflict with another one. Never call this inside another
-   * transaction: it could deadlock when all connections are in use.
+   * Commits the changes of `work` durably, or nothing if `work` throws. The isolation level is read committed where
+   * transactions run concurrently. `work` may run again if the transaction lost a conflict with another transaction.
+   * Never call this method inside another transaction: both could deadlock when all connections are in use.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Runs `work` on one snapshot of the committed data. */
@@ -106,7 +106,7 @@ export interface Driver {
   close(): Promise<void>;
 }
 
-/** The transaction waited too long for a lock of another one. Nothing was written. */
+/** The transaction waited too long for a lock of another transaction. Nothing was written. */
 export class LockNotFree extends StoreUnavailable {}
 
 /**

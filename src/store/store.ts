@@ -1,7 +1,8 @@
 /**
- * The typed store: one method for each operation (operations/all.ts), grouped by subject. Every method is one transaction
- * (a read: one snapshot), takes `nowMs` where time matters, and reads no clock. When its promise resolves, the change is
- * durable (P1). All methods throw `StoreUnavailable` when nothing was written and the caller may try again.
+ * The typed store: one method for each operation (operations/all.ts), grouped by subject. Every method is one
+ * transaction, or, for a read, one snapshot. Methods take `nowMs` where time matters, and read no clock. When the promise
+ * of a method resolves, the change is durable (P1). All methods throw `StoreUnavailable` when nothing was written and the
+ * caller may try again.
  */
 import type { Page } from '../engine/lists/page.ts';
 import type { StoreBase } from './connection.ts';

@@ -65,7 +65,7 @@ export class BatchQueue<T extends QueuedCommand> {
     else this.#accepts.push(projectOfAccept(command), entry, cost);
   }
 
-  /** Removes and returns the next batch; empty only when nothing waits. Its last command may exceed the cost of a batch. */
+  /** Removes and returns the next batch: empty if no command waits. Its last command may exceed the cost of a batch. */
   take(): T[] {
     const batch: T[] = [];
     const share = Math.floor(this.#costMax * ACCEPT_SHARE);

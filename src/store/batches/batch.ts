@@ -71,8 +71,8 @@ export interface BatchOutcome {
 }
 
 /**
- * Lock timeout of a batch. It is many times the duration of a batch, but short for the other commands of the batch, which do
- * not need that lock.
+ * Lock timeout of a batch. It is many times the duration of a batch, but short, because the other commands of the batch
+ * wait too without needing the lock.
  */
 const LOCK_WAIT_MS = 100;
 
@@ -85,7 +85,7 @@ const NONE: ReadonlySet<ProjectId> = new Set();
 /** How a batch treats locked projects and projects that are not here. */
 interface BatchPolicy {
   suspects: Suspects;
-  /** Projects that an earlier try of this batch found not to be here. This try claims none of their messages. */
+  /** Projects that were not here in an earlier try of this batch. This try claims no messages of these projects. */
   avoid: ReadonlySet<ProjectId>;
   /** Whether to check that the projects are here before the first write, which costs a round trip. */
   checksPlacementFirst: boolean;
@@ -104,7 +104,7 @@ export class BatchRunner {
     this.#logs = new LogWriter(driver.dialect);
   }
 
-  /** Whether the database is one of several cells, so that its projects may move to another one. */
+  /** Whether the database is one of several cells, so that its projects may move to another cell. */
   get isGuarded(): boolean {
     return this.#isGuarded;
   }
@@ -115,9 +115,9 @@ export class BatchRunner {
   }
 
   /**
-   * Resolves after the commit. The result of a command is `blocked` if it waited too long for the lock of its project.
-   * For projects in `suspects`, the batch does not wait: if another transaction has the lock, the command is blocked at
-   * once. Throws only `StoreFatal`.
+   * Resolves after the commit. The result of a command is `blocked` if the command waited too long for the lock of its
+   * project. For projects in `suspects`, the batch does not wait: if another transaction has the lock, the command is
+   * blocked at once. Throws only `StoreFatal`.
    */
   run(commands: readonly WriteCommand[], suspects: Suspects = NO_SUSPECTS): Promise<BatchOutcome> {
     return this.#run(commands, { suspects, avoid: NONE, checksPlacementFirst: false });
@@ -225,9 +225,9 @@ export class BatchRunner {
   }
 
   /**
-   * Reserves numbers in a separate transaction, because the transaction of a batch would make other batches wait until it
-   * ends. This happens before the batch takes a connection: with two connections at once, batches could deadlock when all are
-   * in use.
+   * Reserves numbers in a separate transaction, because other batches would wait for the end of the batch's own
+   * transaction. The reservation comes before the batch takes a connection: if each batch took two connections, batches
+   * could deadlock when all connections are in use.
    */
   async #reserveFor(commands: readonly WriteCommand[]): Promise<WriteContext['reserved']> {
     const wanted = commands.flatMap((command) => (command.method === 'reserveNumbers' ? [command.args] : []));
@@ -254,7 +254,7 @@ export class BatchRunner {
     }
   }
 
-  /** Runs each command in its own transaction, so that only the faulty one fails. */
+  /** Runs each command in its own transaction, so that only the faulty command fails. */
   async #runEach(commands: readonly WriteCommand[], policy: BatchPolicy): Promise<BatchOutcome> {
     const total = nothingDone([]);
     for (const command of commands) {
@@ -269,7 +269,7 @@ export class BatchRunner {
   }
 }
 
-/** The accounts changed to `version` after some callers were admitted. The batch is retried without their commands. */
+/** The accounts changed to `version` after some callers were admitted. The batch is retried without these callers. */
 class AccountsOutdated extends Error {
   readonly version: number;
 
@@ -279,7 +279,7 @@ class AccountsOutdated extends Error {
   }
 }
 
-/** The oldest version of the accounts with which callers were admitted; infinite when no command has one. */
+/** The oldest version of the accounts with which callers were admitted; `Infinity` if no command names a version. */
 function oldestAccounts(commands: readonly WriteCommand[]): number {
   return commands.reduce((oldest, command) => {
     const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
@@ -287,7 +287,7 @@ function oldestAccounts(commands: readonly WriteCommand[]): number {
   }, Infinity);
 }
 
-/** The current version of the accounts. The batch awaits it only at its end, so that it costs no extra round trip. */
+/** The current version of the accounts. The batch awaits the query only at its end, so no extra round trip is needed. */
 function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
   const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
   newest.catch(() => {}); // later statements fail too, and report the error

@@ -1,15 +1,15 @@
 /**
  * Keeps commands that are blocked because a stopped or disconnected worker has locked their project for long.
  *
- * Commands wait here by project, so that batches of other projects continue. At intervals, the first command of each project
- * goes into a batch as a scout. When the scout is not blocked, the other commands of its project follow.
+ * Commands wait here by project, so that batches of other projects continue. At intervals, the first command of each
+ * project is added to a batch as a scout. If the scout is not blocked, the other commands of its project follow.
  */
 import type { ProjectId } from '../../engine/model.ts';
 
 interface BlockedProject<T> {
   waiting: T[];
   scout: T | undefined;
-  /** Number of scouts in a row that were blocked. */
+  /** How many scouts in a row were blocked. */
   scoutsBlocked: number;
 }
 
@@ -18,7 +18,7 @@ export class BlockedCommands<T> {
   readonly #projects = new Map<ProjectId, BlockedProject<T>>();
   readonly #scoutsMax: number;
 
-  /** After `scoutsMax` blocked scouts in a row, the commands of a project are refused. */
+  /** The commands of a project are refused after `scoutsMax` blocked scouts in a row. */
   constructor(scoutsMax: number) {
     this.#scoutsMax = scoutsMax;
   }
@@ -46,7 +46,7 @@ export class BlockedCommands<T> {
     else this.#projects.set(projectId, { waiting: [entry], scout: undefined, scoutsBlocked: 0 });
   }
 
-  /** Reports that `entry` was not blocked. If it was a scout, removes its project and returns the commands that waited for it. */
+  /** Reports that `entry` was not blocked. For a scout, removes its project and returns the commands that waited. */
   recordUnblocked(entry: T): T[] {
     const [projectId, project] = this.#projectOfScout(entry) ?? [];
     if (projectId === undefined || project === undefined) return [];
@@ -79,7 +79,7 @@ export class BlockedCommands<T> {
     return all;
   }
 
-  /** If `entry` was a scout: counts it if its own project still blocks it, and resets the count if another project does. */
+  /** If `entry` was a scout, counts the blocked scout. Resets the count if the blocking project is another one. */
   #recordScoutBlocked(entry: T, projectId: ProjectId): void {
     const [scoutedId, project] = this.#projectOfScout(entry) ?? [];
     if (!project) return;

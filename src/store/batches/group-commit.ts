@@ -1,11 +1,12 @@
 /**
  * Group commit: saves commands that wait at the same time in one transaction, so that they share its fsync.
  *
- * A writer is a loop that takes batches from the queue (batch-queue.ts) until it is empty. A command that finds no writer
- * starts one. So an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
+ * A writer is a loop that takes batches from the queue (batch-queue.ts) until the queue is empty. A command starts a
+ * writer if none is running. So an idle store adds no delay, a busy store commits large batches, and no command waits for
+ * a timer.
  *
- * Two cases exist only where a database has several writers. A late batch may hang, so a second writer starts. Commands
- * whose project another worker has locked wait in `BlockedCommands`.
+ * Two cases exist only where a database runs transactions concurrently. A late batch may hang, so a second writer starts.
+ * Commands whose project another worker has locked wait in `BlockedCommands`.
  */
 import type { Millis } from '../../engine/model.ts';
 import {
@@ -23,14 +24,15 @@ import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchQueue } from './batch-queue.ts';
 import { BlockedCommands } from './blocked-commands.ts';
 
-/** Maximum callers of a large batch that continue in one round of the event loop, except those with new messages. */
+/** How many callers of a large batch continue in one round of the event loop. Those with new messages do not count. */
 const CALLERS_PER_ROUND_MAX = 16;
 
 /** How commands become batches. */
 export interface Batching {
   /**
-   * Resolves when the event loop has delivered its pending input. Without it, the first of 64 requests that arrive
-   * together is committed alone, and the other 63 wait for that commit. Default: the next microtask.
+   * Resolves when the event loop has delivered its pending input. If batches did not wait for the input, the first of 64
+   * requests that arrive together would be committed alone, and the other 63 would wait for that commit. Default: the
+   * next microtask.
    */
   endOfTurn: () => Promise<void>;
   /** Cost of one batch; see `BatchQueue`. Default: `BATCH_COST_MAX`. */
@@ -42,8 +44,8 @@ export interface Batching {
    */
   late: { ms: Millis; pause: () => Promise<void> };
   /**
-   * A monotonic clock. With it, a batch that fails after a long time also fails the queued commands: the next batch would fail
-   * as slowly, and their callers would wait twice for the same database.
+   * A monotonic clock. If set, a batch that fails after a long time also fails the queued commands: otherwise the next
+   * batch would fail as slowly, and the callers of these commands would wait twice for the same database.
    */
   elapsedMs: () => Millis;
   /** Called with the size of each batch that starts. The function that it returns is called when the batch ends. */
@@ -70,7 +72,7 @@ interface PendingCommand {
 
 /** A loop that commits one batch after another. */
 interface Writer {
-  /** Start time of its current batch. */
+  /** The start time of the current batch of the writer. */
   sinceMs: Millis;
 }
 
@@ -88,7 +90,7 @@ export class GroupCommit {
   /** Number of callers that still wait for a result. */
   #unsettled = 0;
   #whenSettled: (() => void) | undefined;
-  /** The reason for refusing new commands. Undefined: they are accepted. */
+  /** The reason for refusing new commands. Undefined while commands are accepted. */
   #refusal: 'the store is closing' | 'the store has failed' | undefined;
 
   /** `onFatal` is called once, when `flush` rejects. All waiting and later commands are then refused. */
@@ -127,7 +129,7 @@ export class GroupCommit {
     });
   }
 
-  /** The store must not be used any more: refuses all waiting and later commands. */
+  /** Refuses all waiting and later commands, because the store must not be used any more. */
   fail(error: Error): void {
     if (this.#refusal === 'the store has failed') return;
     this.#refusal = 'the store has failed';
@@ -154,7 +156,7 @@ export class GroupCommit {
     this.#startWriter();
   }
 
-  /** Whether `writer` (or a new writer) may commit: no other writer is active, or the only other one is late. */
+  /** Whether `writer` (or a new writer) may commit: no other writer is active, or the only other writer is late. */
   #mayWrite(writer?: Writer): boolean {
     const [other, ...more] = [...this.#writers].filter((each) => each !== writer);
     return other === undefined || (more.length === 0 && this.#isLate(other));
@@ -167,7 +169,7 @@ export class GroupCommit {
   async #write(writer: Writer): Promise<void> {
     this.#writers.add(writer);
     await this.#batching.endOfTurn();
-    // No pause between batches: the database works on the next one while this thread handles the results of the last one.
+    // There is no pause between batches: the database works on the next batch while this thread handles the last results.
     for (let may = true; may && this.#queue.length > 0; may = this.#mayWrite(writer)) {
       writer.sinceMs = this.#batching.elapsedMs();
       await this.#commit(this.#queue.take(), writer);

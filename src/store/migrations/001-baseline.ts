@@ -1,4 +1,4 @@
-/** The schema of version 0.1.0, by subject. Later versions change it in migrations of their own. */
+/** The schema of version 0.1.0, by subject. Later versions change the schema in migrations of their own. */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';
 
@@ -63,7 +63,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWri
   // This table has only unfinished messages, and only the columns that dispatching needs.
   // `wait_state`: what an unclaimed message waits for (operations/lanes/wait-states.ts).
   // `queue_position`: the order of acceptance within the queue.
-  // `queue_permit`: the key of the message that received the queue's permit: its own, or, for a callback, the message it reports on.
+  // `queue_permit`: the key of the message that received the permit: this one, or the one on which a callback reports.
   // `parkings`: how often in a row a message of a run was parked because the code of its workflow has changed; null: its last
   // attempt had another outcome; 0: a request has made the message due.
   `create table messages (
@@ -86,16 +86,17 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWri
   journal_position ${bigint},
   parkings ${bigint}
 )${hot}`,
-  // A message that waits for a lane is in the index of that lane and not in a due index, so a long wait list delays no other
-  // message. Each index starts with the project, so a claim does not scan one project's backlog to find another's messages.
+  // A message that waits for a lane is in the index of that lane and not in a due index, so a long wait list delays no
+  // other message. Each index starts with the project, so a claim for one project does not scan the backlog of another
+  // project.
   'create index messages_due on messages (due_at_ms, key) where claim_token is null and wait_state = 0',
   'create index messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 0',
   'create index messages_backlogs on messages (project_id, origin, due_at_ms, key) where claim_token is null and wait_state = 1',
   'create index messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and wait_state = 2',
   'create index messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and wait_state = 3',
   'create index messages_waiting_for_project on messages (project_id, due_at_ms, key) where claim_token is null and wait_state = 4',
-  // The holders of permits are derived from these three indexes, never counted up and down (P4). With the first, a starting
-  // server releases the messages that were in flight without reading those that wait.
+  // The holders of permits are derived from these three indexes, never counted up and down (P4). By the first index, a
+  // starting server releases the messages that were in flight without reading the messages that wait.
   'create index messages_claimed on messages (project_id, key) where claim_token is not null',
   'create index messages_flow_permits on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
   'create index messages_queue_permits on messages (project_id, queue_id, queue_permit) where queue_permit is not null',
@@ -129,7 +130,7 @@ const messages = ({ bigint, smallint, bytes, clustered, hot, appendOnly, manyWri
   settings text not null,
   body ${bytes}
 )${appendOnly}`,
-  // `replay_of`: the key of the message that it repeats.
+  // `replay_of`: the key of the message that this message repeats.
   'create index contents_replays on contents (replay_of, key) where replay_of is not null',
 
   `create table dead (
@@ -194,8 +195,8 @@ const lanes = ({ bigint, smallint, clustered, hot }: SqlDialect): string[] => [
 ];
 
 const logs = ({ bigint, smallint, bytes, clustered, logPartitions }: SqlDialect): string[] => [
-  // `seq` is unique over all logs. `message_key` of an event of a run itself is its first message.
-  // `response_status` of a delivered message; the status of an error is in `log_details`.
+  // `seq` is unique over all logs. For an event of a run itself, `message_key` is the run's first message. Only delivered
+  // messages have a `response_status` here; the status of an error is in `log_details`.
   `create table logs (
   project_id ${bigint} not null,
   at_ms ${bigint} not null,

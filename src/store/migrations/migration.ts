@@ -1,7 +1,7 @@
 /** The type of a schema migration. */
 import type { SqlDialect } from '../driver.ts';
 
-/** One numbered migration. It is never edited once released: a change is another migration. */
+/** One numbered migration. A released migration is never edited: a change is another migration. */
 export interface Migration {
   number: number;
   name: string;

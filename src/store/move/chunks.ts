@@ -14,7 +14,7 @@ export interface Chunk {
 
 export interface ChunkLimits {
   rowsMax: number;
-  /** Maximum total bytes of the large columns. A chunk of one row may exceed it. */
+  /** Maximum total bytes of the large columns. A chunk of one row may exceed this maximum. */
   bytesMax: number;
 }
 
@@ -23,7 +23,7 @@ export const CHUNK_LIMITS: ChunkLimits = { rowsMax: 1_000, bytesMax: 8 * 1024 * 
 
 type Row = Record<string, SqlValue>;
 
-/** Reads the rows after the key `after`, or from the first row if it is undefined. Returns undefined after the last row. */
+/** Reads the rows after the key `after`, or, if undefined, from the first row. Returns undefined after the last row. */
 export async function readChunk(
   queries: Queries,
   table: MovedTable,

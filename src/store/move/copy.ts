@@ -40,10 +40,10 @@ export interface CopiedTable {
 }
 
 /**
- * Copies all of `source` and returns the tables, after comparing both sides. `source` is a store with this program's schema
- * that no program writes to, or one snapshot of it. After an interruption, call it again with the same arguments to continue.
- * Throws `MoveRefused` when source and target do not fit, when the source has changed since the start, or when a copied table
- * differs. Servers then still refuse to open the target.
+ * Copies all of `source` and returns the tables, after comparing both sides. `source` is a store with this program's
+ * schema that no program writes to, or one snapshot of a store. After an interruption, call this function again with the
+ * same arguments to continue. Throws `MoveRefused` when source and target do not fit, when the source has changed since
+ * the start, or when a copied table differs. Servers then still refuse to open the target.
  */
 export async function copyStore(source: Source, target: Driver, options: CopyOptions = {}): Promise<CopiedTable[]> {
   const fingerprint = await source.read(async (queries) => {

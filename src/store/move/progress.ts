@@ -24,8 +24,9 @@ const SOURCE = 'source';
 export type Progress = { kind: 'rows'; after: RowKey | undefined } | { kind: 'complete' };
 
 /**
- * Prepares the target for the source that `fingerprint` identifies: migrates its schema and marks it as unfinished. The
- * target must be empty, or the target of an earlier try. Throws `MoveRefused` before any row is changed.
+ * Prepares the target for the source that `fingerprint` identifies: migrates the schema of the target and marks the
+ * target as unfinished. The target must be empty, or the target of an earlier try. Throws `MoveRefused` before any row is
+ * changed.
  */
 export async function startMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
   await migrate(target, MIGRATIONS, { forMove: true });

@@ -74,8 +74,8 @@ const keys = { ...flowKeys, ...projectGate };
 const projects = { ...allProjects, ...tokens };
 
 /**
- * The operations by subject. The order matters only for merged operations, each of which runs all of its commands in a
- * batch together: new messages, outcomes of attempts, checkpoints, ends of runs.
+ * The operations by subject. Merged operations (new messages, outcomes of attempts, checkpoints, ends of runs) each run
+ * all of their commands in a batch together, and follow one another in the order of this object.
  */
 export const OPERATIONS = {
   messages,
@@ -153,7 +153,7 @@ export type ReadMethod = keyof Reads;
 
 // The casts below are needed because TypeScript cannot relate a name to its arguments after a lookup.
 
-/** The traits of the operation of `command`. Their functions take the arguments of that command. */
+/** The traits of the operation of `command`. The functions among the traits take the arguments of `command`. */
 export function traitsOf({ method }: WriteCommand): WriteTraits<object> {
   return ALL[method] as unknown as WriteTraits<object>;
 }
@@ -164,7 +164,7 @@ export function classOf(command: WriteCommand): CommandClass {
 }
 
 /**
- * Runs `commands`: first the merged commands, with all commands of one operation together, then each other command.
+ * Runs `commands`: first those of merged operations, all commands of an operation together, then the others one by one.
  * Returns the results in the order of `commands`.
  */
 export async function runAll(
@@ -194,8 +194,8 @@ export function isLongRead(method: ReadMethod): boolean {
 }
 
 /**
- * Runs one read on its own snapshot. `isGuarded`: projects can move between cells, so the read throws `ProjectAway` if its
- * project is not in this cell.
+ * Runs one read on its own snapshot. With `isGuarded`, projects can move between cells, and the read throws `ProjectAway`
+ * if the project of its arguments is not in this cell.
  */
 export async function runRead<M extends ReadMethod>(
   driver: Driver,

@@ -9,7 +9,7 @@ export class DueTimes {
   readonly #waitingBacklogs = new Set<BacklogKey>();
   readonly #cancelledClaims = new Set<ClaimToken>();
 
-  /** Notes a due time that no worker knows yet, because no command of the batch has set it. */
+  /** Notes a due time that all workers must be notified of, because it is in no result of a command. */
   note(dueAtMs: number): void {
     this.#earliestMs = earlier(this.#earliestMs, dueAtMs);
     this.noteForOthers(dueAtMs);
@@ -30,7 +30,7 @@ export class DueTimes {
     this.#cancelledClaims.add(claimToken);
   }
 
-  /** The earliest due time that no worker knows; null if there is none. */
+  /** The earliest due time that is in no result of a command; null if there is none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
   }

@@ -14,8 +14,8 @@ export interface Weight {
 }
 
 /**
- * The order of commands (batch-queue.ts). If an urgent command were late, other workers could expire this worker, or all
- * its publishes would wait for a number.
+ * The class by which commands are ordered (batch-queue.ts). If an urgent command were late, other workers could expire
+ * this worker, or all publishes of this worker would wait for a number.
  */
 export type CommandClass = 'urgent' | 'onward' | 'accept';
 
@@ -24,12 +24,12 @@ export interface LockScope {
   projects?: Iterable<ProjectId>;
   /** Projects whose rows the command writes without a lock. Locked projects need not be repeated here. */
   writes?: Iterable<ProjectId>;
-  /** Existing messages to change or remove. If they share state, such as a lane, their projects are locked too. */
+  /** Existing messages to change or remove. If messages share state, such as a lane, their projects are locked too. */
   messages?: readonly MessageKey[];
   schedules?: readonly number[];
   /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;
-  /** The command skips projects that are not locked, instead of being blocked. */
+  /** The command skips projects that it cannot lock, instead of being blocked. */
   skipsLocked?: true;
 }
 
@@ -38,7 +38,7 @@ export interface WriteTraits<Args> {
   class: (args: Args) => CommandClass;
   /** Default: one row. */
   weight: (args: Args) => Weight;
-  /** Default: `projectId` of the arguments, if they have it. */
+  /** Default: the project with the `projectId` of the arguments, if the arguments have a `projectId`. */
   touches: (args: Args, limits: StoreLimits) => LockScope;
   /** The command may change tokens, or the keys with which requests are signed. Default: no. */
   changesAccounts: boolean;
@@ -46,7 +46,7 @@ export interface WriteTraits<Args> {
 
 /**
  * Converts values of the engine to plain rows and back, in the caller's thread. During a long list, `pause` lets other
- * work run. Default: unchanged.
+ * work run. By default, values are not converted.
  */
 export interface Codec<Args, Result, Input, Decoded> {
   readonly encode: ((input: Input, pause: Pause) => Args | Promise<Args>) | undefined;
@@ -62,7 +62,7 @@ export type Write<Args, Result, Input = Args, Decoded = Result> = WriteTraits<Ar
     (context: WriteContext, args: Args): Promise<Result>;
   };
 
-/** A write that runs all its commands of a batch together, before other commands. Returns the results in their order. */
+/** A write that runs all its commands of a batch together, before other commands. The results are in the same order. */
 export type MergedWrite<Args, Result, Input = Args, Decoded = Result> = WriteTraits<Args> &
   Codec<Args, Result, Input, Decoded> & {
     readonly kind: 'merged';
@@ -74,7 +74,7 @@ export type Read<Args, Result, Decoded = Result, Input = Args> = Codec<Args, Res
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
-  /** The read is of the directory, because the project may live in another cell. */
+  /** Whether to read from the directory, because the project may live in another cell. */
   readonly readsDirectory: boolean;
   (queries: Queries, args: Args): Promise<Result>;
 };

@@ -55,10 +55,7 @@ export const dropExpired = write(
   },
 );
 
-/**
- * The projects whose lanes `dropExpired` touches. Most other rows that it drops are never written again, and need no
- * lock.
- */
+/** The projects whose lanes `dropExpired` touches. Most other dropped rows are never written again, and need no lock. */
 export async function projectsOfExpired(
   queries: Queries,
   { keysUsedBeforeMs, rowsMax }: DropExpiredArgs,
@@ -112,8 +109,8 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
 
 /**
  * Drops the contents of `keys` to which no row refers. A log entry or a DLQ entry refers to each content for longer than
- * its message does. So a check whenever such an entry is dropped finds every unreferenced content, without a scan of all
- * contents.
+ * its message does. So a check of the content whenever such an entry is dropped is enough, and a scan of all contents is
+ * not needed.
  */
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
   await tx.send(
@@ -127,7 +124,7 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
   );
 }
 
-/** Drops log entries that are not dropped by whole days: all entries, if logs are kept for less than a day. */
+/** Drops log entries that are not dropped as whole days. These are all entries if logs are kept for less than a day. */
 async function dropLogs(
   { tx, unpartitionedLogs }: WriteContext,
   { logsBeforeMs: beforeMs, nowMs, leadMs = 0 }: DropExpiredArgs,

@@ -62,7 +62,7 @@ export const addEndpoints = write(
   },
 );
 
-/** Skips selectors that match nothing. Removes the group and its default headers with the last endpoint. */
+/** Skips selectors that match nothing. With the last endpoint, the group and its default headers are removed too. */
 export const removeEndpoints = write(
   async (
     { tx }: WriteContext,
@@ -107,7 +107,7 @@ export const findUrlGroup = read(
   (row) => row && decodeUrlGroup(row),
 );
 
-/** Ordered by name. */
+/** The URL groups of a project, ordered by name. */
 export const listUrlGroups = longRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<UrlGroupRow[]> => {
     const groups = await queries.query<Omit<UrlGroupRow, 'endpoints'>>(

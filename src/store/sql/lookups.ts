@@ -2,9 +2,9 @@
  * Translates look-ups of the store's SQL dialect (docs/sql.md) for PostgreSQL, so that the planner cannot reorder them.
  *
  * A statement names the table with few rows first and looks the others up by key. With outdated statistics, the planner
- * reverses that order: after an `analyze` that ran while the first rows were written, it takes a table of a million rows for
- * an empty one, starts with it, and scans the other tables for each of its rows. No setting prevents that. So each look-up is
- * sent in a form that can only run as a look-up:
+ * reverses that order. After an `analyze` that ran while the first rows were written, the planner takes a table of a
+ * million rows for an empty table, starts with this table, and scans the other tables for each row. No setting prevents
+ * this. So each look-up is sent in a form that can only run as a look-up:
  *
  * - `lookup contents c on (...)` becomes a lateral subquery with the columns of `c` that the statement uses;
  * - `in list (select ...)` becomes an array that is computed first;
@@ -33,13 +33,13 @@ export function translateLookups(text: string, fragment: string = text): string 
   return fragment.slice(0, match.index) + translated + translateLookups(text, fragment.slice(end + 1));
 }
 
-/** The columns that `text` uses. Others are left out, because a statement that locks rows may keep whole rows in memory. */
+/** The columns that `text` uses. Others are left out: a statement that locks rows may keep whole rows in memory. */
 function columnsOf(alias: string, text: string): string[] {
   const named = text.matchAll(new RegExp(`\\b${alias}\\.(\\w+)`, 'g'));
   return [...new Set(Array.from(named, ([name]) => name))];
 }
 
-/** The position of the parenthesis that closes the one before `start`. */
+/** The position of the parenthesis that closes the parenthesis before `start`. */
 function closingParenthesis(text: string, start: number): number {
   let depth = 1;
   for (let at = start; at < text.length; at++) {

@@ -13,7 +13,8 @@ export interface PostgresContext {
   clock: Clock;
   /**
    * The server ends a transaction that receives no statement for this long: this process may be stopped or cut off while
-   * other processes wait for its locks. If it continues, it retries the transaction. Default: `timeoutMs`.
+   * other processes wait for its locks. A process that continues afterwards retries the transaction. Default:
+   * `timeoutMs`.
    */
   idleMs?: number;
   /** Returns the current time. Default: the server's clock. Tests that control the time pass their own clock. */

@@ -80,7 +80,7 @@ export class PostgresDriver implements Driver {
   #session: Session | undefined;
   readonly #bulk = new BulkStatements();
 
-  /** `pool`: a pool that other stores on the same server share. Default: a pool of its own. */
+  /** `pool` is a pool that other stores on the same server share. By default, the store has a pool of its own. */
   constructor(context: PostgresContext, pool?: ConnectionPool) {
     this.#clock = context.clock;
     this.#nowMs = context.nowMs;
@@ -257,7 +257,7 @@ export class PostgresDriver implements Driver {
     return isIdleTimeout(error) ? error : undefined;
   }
 
-  /** The response to a commit was lost or is in doubt: queries the server for the outcome until the deadline. */
+  /** Queries the server for the outcome of a commit whose response was lost or is in doubt, until the deadline. */
   async #resolveOutcome({ session, name, deadlineMs }: StartedTransaction, reason: unknown): Promise<void> {
     do {
       const limitMs = Math.max(LAST_STATUS_TIMEOUT_MS, deadlineMs - this.#clock.elapsedMs);
@@ -299,7 +299,7 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Releases a connection after a failure. It returns to the pool if a rollback succeeds; otherwise it is closed. */
+  /** Releases a connection after a failure: to the pool if a rollback succeeds; otherwise the connection is closed. */
   async #releaseAfterFailure(client: PoolClient, error: unknown): Promise<void> {
     if (isServerFailure(error)) {
       client.release(true);

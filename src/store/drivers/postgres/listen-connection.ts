@@ -74,7 +74,7 @@ export class ListenConnection {
     }
   }
 
-  /** On failure, as on a standby, returns false and closes the connection. The next one listens to all channels. */
+  /** On failure, as on a standby, returns false and closes the connection. The next connection adds all channels. */
   async #listen(client: pg.Client, channels: readonly string[]): Promise<boolean> {
     try {
       for (const channel of channels) await client.query(`listen ${channel}`);

@@ -26,7 +26,7 @@ export interface LogBounds {
 }
 
 const DAY_MS = 86_400_000;
-/** The days that have partitions: behind for late clocks, ahead in case no worker can create more for a while. */
+/** The days that have partitions: behind for late clocks, ahead in case workers can create none for a while. */
 const DAYS = { behind: 1, ahead: 3 };
 /** Maximum partitions for copied logs. More would slow every query down, and few installations keep logs for longer. */
 const COPIED_DAYS_MAX = 400;
@@ -118,7 +118,7 @@ export class LogPartitions {
     });
   }
 
-  /** Drops the detached day if all its entries were read. False if another worker maintains the partitions now. */
+  /** Drops the detached day if all its entries were read. Returns false if another worker maintains the partitions. */
   dropExpired(nowMs: Millis): Promise<boolean> {
     return this.#changeSchema(nowMs, async (tx, position) => {
       if (!(await readLayout(tx)).isExpiring) return;
@@ -173,7 +173,7 @@ interface ReadPosition {
   seq: number;
 }
 
-/** Locks the row of `log_expiry` for this transaction, and returns its position. Undefined if another worker has it. */
+/** Locks the row of `log_expiry`, and returns its position. Returns undefined if another worker has the lock. */
 async function lockPosition(tx: Transaction): Promise<ReadPosition | undefined> {
   const [position] = await tx.query<ReadPosition>(
     'select project_id, at_ms, seq from log_expiry for update skip locked',

@@ -2,9 +2,10 @@
  * Notifies other workers (`pg_notify`) that a message is due earlier than they expect, that accounts have changed, or
  * that messages in flight were cancelled.
  *
- * Notifications are sent outside the transactions: inside, each commit would wait for all others that notify. Delivery
- * does not depend on notifications. If one is lost, or the server does not support them, a worker learns of due messages
- * and changed accounts at its next heartbeat; an attempt of a cancelled message then continues to its end.
+ * Notifications are sent outside the transactions: inside them, each commit would wait for all other commits that notify.
+ * Delivery does not depend on notifications. If a notification is lost, or the server does not support them, a worker
+ * learns of due messages and changed accounts at its next heartbeat; an attempt of a cancelled message then continues to
+ * its end.
  */
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
@@ -19,13 +20,13 @@ const CHANNEL = 'waypost_due';
 export function channelOf(schema: string | undefined): string {
   return schema === undefined ? CHANNEL : `${CHANNEL}_${schema}`;
 }
-/** The payload instead of a time. Programs that do not know this word ignore the notification. */
+/** Stands instead of a due time if accounts have changed. Programs that do not know this word ignore the notification. */
 const ACCOUNTS = 'accounts';
 /** The first word of a payload with claim tokens. */
 const CANCELLED = 'cancelled';
 /** Maximum claims in one notification: PostgreSQL limits its payload to 8,000 bytes. */
 const CANCELLED_MAX = 400;
-/** Minimum pause between two notifications of due messages: a worker that is notified claims everything that is due. */
+/** Minimum pause between two notifications of due messages: a notified worker claims all messages that are due. */
 const PAUSE_MS = 20;
 /** Messages that are due later are not notified: other workers find them at a heartbeat. */
 const NOTIFIED_AHEAD_MS = 10_000;

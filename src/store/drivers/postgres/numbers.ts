@@ -2,8 +2,8 @@
 
 /**
  * Identifies one start of one server: a promoted standby was started at another time. After a failover or a restore, the
- * database may have lost its last reservations, and would return the same numbers again. As text, which is comparable
- * because each transaction sets the time zone (session.ts).
+ * database may have lost its last reservations, and would return the same numbers again. The time is a text; two texts
+ * are comparable because each transaction sets the time zone (session.ts).
  */
 const SERVER = 'pg_postmaster_start_time()::text';
 

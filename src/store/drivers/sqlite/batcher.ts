@@ -42,7 +42,7 @@ export class ThreadClient {
     return joinChunks(commands, chunks);
   }
 
-  /** The result of a claim reports the waiting work to the thread, and supersedes earlier notices. */
+  /** The result of a claim reports the waiting work to the thread. Earlier notices to the thread are then outdated. */
   recordClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
     for (const [index, { method }] of commands.entries()) {
       const result = results[index];
@@ -108,7 +108,7 @@ export class Batcher {
     this.#clients.delete(client);
   }
 
-  /** Resolves when no batch waits any more; immediately if another call runs the batches. Throws `StoreFatal`. */
+  /** Resolves when no batch waits any more, or at once if another call runs the batches. Throws `StoreFatal`. */
   async submit(batch: QueuedBatch): Promise<void> {
     this.#queue.push(
       batch,
@@ -146,7 +146,7 @@ export class Batcher {
       client.recordClaims(commands, results);
       client.reply({ kind: 'outcome', id, outcome: { ...outcome, results } });
     }
-    // The only client in a transaction made all the changes, and knows the backlogs of its messages.
+    // If a transaction has only one client, this client made all the changes and knows the backlogs of its messages.
     const soleClient = batches.length === 1 ? batches[0]?.client : undefined;
     soleClient?.recordKnown(outcome.waitingBacklogs);
     for (const client of this.#clients) {

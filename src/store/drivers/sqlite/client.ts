@@ -57,7 +57,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#events = events;
   }
 
-  /** Resolves after the commit. Only then call it again, because chunks belong to the next batch that is sent. */
+  /** Resolves after the commit. Must not be called again before, because chunks belong to the next batch that is sent. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     for (const { chunk, transferred } of stepsOf(commands)) {
       if (chunk) this.#send(chunk as R, transferred);

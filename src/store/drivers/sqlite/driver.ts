@@ -54,7 +54,7 @@ const STAT_BYTES_MIN = 1024 * 1024;
 const FRAME_BYTES = 4096 + 24;
 /** The pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
-/** A larger WAL, because of a long read or a burst, is truncated to this size when SQLite restarts the WAL. */
+/** If a long read or a burst has made the WAL larger, SQLite truncates the WAL to this size when it restarts the WAL. */
 const WAL_BYTES_KEPT = 32 * 1024 * 1024;
 /** Page caches in KiB. The operating system caches the file too, so larger caches gain little. */
 const WRITER_CACHE_KIB = 16 * 1024;

@@ -34,9 +34,9 @@ export function createForOwner(path: string): void {
 const WAL_INDEX_BYTES = 32 * 1024;
 
 /**
- * Recreates the file `-shm`, which SQLite removes when it closes a database, and needs to open the database. Otherwise a
- * disk that is full by the next start would have no space for the file. SQLite overwrites its contents. The caller has
- * closed the database, and has the lock of the database.
+ * Recreates the file `-shm`, which SQLite removes when a database is closed, but needs when the database is opened.
+ * Otherwise a disk that is full by the next start would have no space for the file. SQLite overwrites the contents of the
+ * file. The caller has closed the database, and has the lock of the database.
  */
 export function reserveWalIndex(path: string): void {
   let handle: number | undefined;

@@ -41,9 +41,9 @@ export interface StoreStats {
 
 export type SqliteStore = Store & { stats(): StoreStats };
 
-/** A store over database threads, which end when it closes. Other threads of the process may use them until then. */
+/** A store over database threads, which end with the store. Until then, other threads of the process may use them too. */
 export type SharedSqliteStore = SqliteStore & {
-  /** Ports for `joinSqliteStore` in another thread; transfer them to it. */
+  /** Ports for `joinSqliteStore` in another thread. The caller must transfer the ports to that thread. */
   connect(): Promise<DatabasePorts>;
 };
 

@@ -21,7 +21,7 @@ export class DatabaseThread {
     worker.on('exit', () => requests.fail(new StoreFatal('the database thread has ended')));
   }
 
-  /** Resolves when the database is open; rejects with the reason of the thread when it cannot be used. */
+  /** Resolves when the database is open. Rejects with the reason of the thread when the database cannot be used. */
   static async start(
     start: ThreadStart,
     onFatal: (error: Error) => void,

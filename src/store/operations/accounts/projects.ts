@@ -61,7 +61,7 @@ export interface ReplaceSigningKeysArgs {
   next: SealedKeys;
 }
 
-/** Replaces the signing keys if they are still `expected`. Returns the keys in force afterwards. */
+/** Replaces the signing keys if the stored keys equal `expected`. Returns the keys that are stored afterwards. */
 export const replaceSigningKeys = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: ReplaceSigningKeysArgs): Promise<SealedKeys> => {

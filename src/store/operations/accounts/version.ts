@@ -2,8 +2,8 @@
 import type { Queries, Transaction } from '../../driver.ts';
 
 /**
- * Every change of the accounts, except the last use of a token, raises their version, so that the other workers read the
- * accounts again.
+ * Each change of the accounts increments this version, so that the other workers read the accounts again. Only the time
+ * at which a token was last used changes without a new version.
  */
 export async function accountsVersion(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");

@@ -6,7 +6,7 @@ import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { NOT_ENDING, WAIT_STATE } from '../lanes/wait-states.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimRound } from './claim-round.ts';
 
-/** While other backlogs wait, a backlog gets at most a quarter of the remaining slots, or up to `min` if that is more. */
+/** While other backlogs wait, a backlog gets at most a quarter of the remaining slots, or `min` slots if that is more. */
 const SHARE = { backlogs: 4, min: 8 };
 
 /** The first messages of a backlog, one more than `capacity`: the extra one shows whether more messages are left. */
@@ -16,9 +16,9 @@ interface FirstOfBacklog {
   candidates: Candidate[];
 }
 
-/** Takes messages from backlogs in rotation, from each up to its capacity and its share of the slots. */
+/** Takes messages from the backlogs in rotation. Each backlog gives at most its capacity and its share of the slots. */
 export class BacklogRotation {
-  /** Backlogs that are now empty, and backlogs of moving projects, which are found again when their project is here. */
+  /** Backlogs that are now empty, and backlogs of projects that are being moved, which are found again after the move. */
   readonly emptied: BacklogKey[];
   readonly #round: ClaimRound;
   readonly #backlogs: readonly BacklogKey[];
@@ -38,7 +38,7 @@ export class BacklogRotation {
     this.#fresh = backlogsToServe.slice(0, freshBacklogs).filter(isHere).length;
   }
 
-  /** The number of messages that may be taken from all backlogs together, if each has as many as its capacity. */
+  /** How many messages may be taken from all backlogs together, provided that each backlog has enough messages. */
   get capacity(): number {
     return this.#backlogs.reduce((sum, backlog) => sum + this.#round.capacityOf(backlog), 0);
   }
@@ -63,9 +63,9 @@ export class BacklogRotation {
   }
 
   /**
-   * The next backlogs, as many as fill the claim if each has its capacity of messages, or the average number of messages
-   * of the backlogs that were read before. They are read together, because each read is a round trip: short backlogs are
-   * read many at a time.
+   * As many of the next backlogs as fill the claim, if each gives as many messages as its capacity, or as the backlogs
+   * read before gave on average. The backlogs are read together, because each read is a round trip: many short backlogs
+   * cost one read.
    */
   #nextFor(): Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] {
     const next: Pick<FirstOfBacklog, 'backlog' | 'capacity'>[] = [];

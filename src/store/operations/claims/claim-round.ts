@@ -18,7 +18,7 @@ export interface Candidate {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Whether the message's backlog has other messages. Absent if all backlogs are empty or the message is in one. */
+  /** Whether the backlog of this message has others. Absent if all backlogs are empty or the message itself is in one. */
   is_behind?: number | boolean;
 }
 
@@ -33,7 +33,7 @@ export class ClaimRound {
   readonly tx: Transaction;
   readonly nowMs: number;
   readonly flows: FlowLanes;
-  /** Projects that are moving to or from another cell, whose messages are left unchanged. */
+  /** Projects that are being moved to or from another cell. Messages of these projects are left unchanged. */
   readonly moving: ReadonlySet<ProjectId>;
   readonly taken: (Candidate & { claimToken: number })[] = [];
   readonly #gate: ProjectGate;
@@ -99,7 +99,7 @@ export class ClaimRound {
     this.#leftDueAtMs ??= candidates.at(-1)?.due_at_ms;
   }
 
-  /** The projects of changed messages. Projects whose lanes the claim touched are locked already. */
+  /** The projects of messages that were taken or moved to backlogs. All other changed messages are of locked projects. */
   get projects(): ProjectId[] {
     return [...this.taken, ...this.#toOrigin].map(({ project_id }) => project_id);
   }
@@ -121,7 +121,7 @@ export class ClaimRound {
     return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
   }
 
-  /** Whether no lane may be touched: no project with a lane to serve was locked. */
+  /** Whether the claim may touch no lane, because no project with a lane to serve was locked. */
   get touchesNoLane(): boolean {
     return this.#locked.size === 0;
   }
@@ -139,7 +139,7 @@ export class ClaimRound {
     await this.#gate.load(candidates.map(({ project_id }) => project_id));
   }
 
-  /** Releases messages that wait for projects with capacity: messages released before may now wait for another lane. */
+  /** Releases messages that wait for projects with capacity. Messages released earlier may wait for another lane now. */
   async releaseWaitingOfProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithWaiting(this.tx);
@@ -164,7 +164,7 @@ export class ClaimRound {
     this.#laneOf(candidate)?.noteReleased();
   }
 
-  /** Takes a candidate of a backlog with capacity. Returns false if the candidate stays there: the worker is full. */
+  /** Takes a candidate of a backlog with capacity. Returns false if the candidate stays because the worker is full. */
   takeOrSendBack(candidate: Candidate): boolean {
     const { key, project_id } = candidate;
     const lane = this.#laneOf(candidate);

@@ -23,9 +23,9 @@ import { type ProjectRotation, rotateProjects } from './project-rotation.ts';
  */
 const WINDOW_MIN = 64;
 
-/** Maximum of due messages examined in one transaction: it bounds the cost when all are for one busy endpoint. */
+/** Due messages examined in one transaction: the maximum bounds the cost when all are for one busy endpoint. */
 const EXAMINED_MAX = 500;
-/** Flow-control keys served in one transaction; the next transaction serves the other keys. */
+/** The number of flow-control keys that one transaction serves; the next transaction serves the other keys. */
 const LANES_MAX = 64;
 
 export interface ClaimArgs {
@@ -135,8 +135,8 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
 }
 
 /**
- * Serves the due index, then the wait lists of keys: before the backlogs, or after some of the backlogs. The due index
- * leaves half of the slots to the keys.
+ * Serves the due index and the wait lists of keys, in the order of the request: with `dueFirst` before the backlogs,
+ * otherwise after the backlogs have taken up to half of the slots.
  */
 async function serveDue(
   round: ClaimRound,
@@ -204,11 +204,11 @@ async function takeDue(
     round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
     return { after: isFresh && ofFresh > 0 ? after : id, seen };
   }
-  // The projects read earlier may be empty, and others may have become due.
+  // Without taken messages, the due projects are read again: those in the list may be empty, and others may be due now.
   return { after: last, seen: round.taken.length > takenBefore ? seen : undefined };
 }
 
-/** The next messages in the due index, of one project or of all. */
+/** The next messages in the due index, of one project or of all projects. */
 interface Window {
   candidates: Candidate[];
   /** Whether more messages may follow. */
@@ -220,8 +220,8 @@ type DuePosition = Pick<Candidate, 'due_at_ms' | 'key'>;
 const BEFORE_ALL: DuePosition = { due_at_ms: -1, key: -1 };
 
 /**
- * How many messages to read for a project that may have `left` slots, when `projectCount` projects share the maximum
- * examined.
+ * How many messages to read for a project that may take `left` slots, when `projectCount` projects share the messages
+ * that are examined beyond the slots.
  */
 function windowOf({ limit }: ClaimRound, left: number, projectCount: number): number {
   return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / projectCount);
@@ -265,9 +265,9 @@ async function readWindows(
 }
 
 /**
- * Selects the due messages of all projects, or with `first` of one project. The condition is a range of the index instead
- * of `project_id = ?`: no other index has the order of that range, so PostgreSQL never searches the due messages of all
- * projects for the messages of one project, whatever its statistics are.
+ * Selects the due messages of all projects, or, with `first`, of one project. The condition is a range of the index
+ * instead of `project_id = ?`: no other index has the order of that range, so PostgreSQL never searches the due messages
+ * of all projects for the messages of one project, whatever its statistics are.
  */
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
   const projectParam = first === '' ? '' : '?, ';

@@ -14,7 +14,7 @@ export interface ClaimedRow extends ContentRow, Pick<MessageRow, ReadWithContent
   due_at_ms: number;
 }
 
-/** The body is left out if the endpoint fetches it later: no limit would count its memory, because `bytes` is 0 then. */
+/** The body is left out if the endpoint fetches the body later: then `bytes` is 0, so no limit would count its memory. */
 const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
   'c.body',
   'case when m.bytes = 0 then null else c.body end as body',

@@ -6,14 +6,14 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { WAIT_STATE } from '../lanes/wait-states.ts';
 
-/** Projects served in one transaction; the next transaction serves the other projects. */
+/** The number of projects that one transaction serves; the next transaction serves the other projects. */
 const SERVED_MAX = 32;
-/** Projects examined in one transaction: more than served, because most may only have messages that are due later. */
+/** Projects examined in one transaction: more than `SERVED_MAX`, because most may have no due messages yet. */
 const EXAMINED_MAX = 256;
 /**
- * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until it vacuums. To find the first
- * message of a project, it reads past the entries of all messages that were claimed since then, so each search costs more
- * with each second of a backlog.
+ * How long the list of due projects is reused. PostgreSQL keeps deleted index entries until the next vacuum, so the
+ * search for the first message of a project reads past all messages that were claimed since the last vacuum. Each search
+ * costs more with each second of a backlog.
  */
 const REREAD_EVERY_MS = 200;
 
@@ -23,7 +23,7 @@ interface RotatedProject extends DueProject {
 }
 
 export interface ProjectRotation extends RotationState {
-  /** The projects in the order of the rotation, each with its first due message, where the scan of the index starts. */
+  /** The projects in the order of the rotation, each with its first due message. The scan of the index starts there. */
   due: RotatedProject[];
   /** The project after which the next claim continues the rotation. */
   last: ProjectId;

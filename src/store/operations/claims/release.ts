@@ -40,9 +40,10 @@ export const release = write(
 );
 
 /**
- * Releases all claims of earlier processes (P7, embedded) and returns their number. `upToToken` is the last claim of
- * these processes; if absent, all claims are theirs. Only for a store with a single worker, because this command locks no
- * project. Only the index of claimed messages is read, so a million waiting messages do not delay a start.
+ * Releases all claims of earlier processes and returns the number of these claims (P7, embedded). `upToToken` is the
+ * highest token of these claims; if absent, all claims are released. Only for a store with a single worker, because this
+ * command locks no project. Only the index of claimed messages is read, so a million waiting messages do not delay a
+ * start.
  */
 export const releaseAll = write(
   async (
@@ -74,8 +75,8 @@ export const lastClaim = read(async (queries: Queries): Promise<number> => {
 const RELEASED_MAX = 500;
 
 /**
- * If projects no longer have a limit, locks the projects for which messages still wait, releases some of these messages,
- * and returns their number. With a limit, claims release such messages while there is capacity.
+ * Releases some of the messages that wait for their project although projects no longer have a limit. Locks the projects,
+ * and returns the number of released messages. While projects have a limit, claims release such messages.
  */
 export const releaseUnlimited = write(
   { weight: () => ({ rows: RELEASED_MAX }), touches: () => ({ find: projectsWithWaiting }) },

@@ -106,7 +106,7 @@ function listPositions(
   });
 }
 
-/** The entries at the `wanted` positions that exist and are of runs, in the order of `wanted`. */
+/** The entries of runs at the `wanted` positions, in the same order. Positions without such an entry are skipped. */
 async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readonly Position[]): Promise<DeadRunRows> {
   const found = await queries.query<DeadRunRow>(
     `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,
@@ -134,7 +134,7 @@ async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readon
   };
 }
 
-/** The entries that exist, in the order of `dlqIds`. */
+/** The entries with these `dlqIds`, in the same order. Ids without an entry of a run are skipped. */
 export const findDeadRuns = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
     deadRunsAt(queries, projectId, positionsOfDlqIds(dlqIds)),
@@ -198,7 +198,7 @@ function responsesOf(queries: Queries, keys: readonly number[]): Promise<(Detail
   );
 }
 
-/** Finds the failure callback of a run. Returns undefined if there was none, or if its retention is over. */
+/** The failure callback of a run. Returns undefined if there was none, or if the retention of the callback is over. */
 export const findFailureCallback = read(
   async (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }): Promise<ContentRow | undefined> => {
     const position = positionOfDlqId(dlqId);

@@ -35,7 +35,7 @@ async function failureCallbackRowOf(
   return row;
 }
 
-/** Saves a new failure callback, if the last one has failed. */
+/** Saves a new failure callback, if the last failure callback has failed. */
 export const repeatFailureCallback = write(
   {},
   async (

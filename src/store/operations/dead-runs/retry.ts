@@ -44,9 +44,9 @@ interface RetryRunArgs
 }
 
 /**
- * Removes the entry from the DLQ and starts the run, or changes nothing. With several chunks, the last chunk does this.
- * Until then, no message of the run is sent, and lists do not show the run. If the next chunk does not arrive, or is
- * refused, the run is cancelled (`cancelRemaining`), and the entry stays in the DLQ.
+ * Removes the entry from the DLQ and starts the run, or changes nothing. If the journal has several chunks, the last
+ * chunk does so. Until then, no message of the run is sent, and lists do not show the run. If the next chunk does not
+ * arrive, or is refused, the run is cancelled (`cancelRemaining`), and the entry stays in the DLQ.
  */
 export const retryRun = write(
   {
@@ -190,8 +190,8 @@ async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: 
 }
 
 /**
- * Saves the new run's id in the configuration of the failed run, which nothing else uses any more. The version is raised
- * only so that a move of the project notices the changed row.
+ * Saves the new run's id in the configuration of the failed run; nothing else uses that configuration any more. The
+ * version is raised only so that a move of the project notices the changed row.
  */
 async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
   const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);

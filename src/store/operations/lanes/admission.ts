@@ -1,6 +1,7 @@
 /**
- * Decides in the saving transaction whether a new message starts, with the slot that the worker has reserved for it, or
- * waits for its queue, its flow-control key or its project. Only this transaction knows the holders of lane permits.
+ * Decides, in the transaction that saves a new message, whether the message starts in the slot that the worker has
+ * reserved, or waits for its queue, its flow-control key or its project. Only this transaction knows the holders of lane
+ * permits.
  */
 import { type BacklogKey, backlogKey } from '../../../engine/lanes/backlog-key.ts';
 import type { AcceptedState } from '../../../engine/messages/accepted.ts';
@@ -39,7 +40,7 @@ export class MessageAdmission {
     if (refs.length > 0) await this.#queues.load(refs);
   }
 
-  /** Creates the queue of a message if it is missing; false when the project is at its limit of queues. */
+  /** Creates the queue of a message if the queue is missing. Returns false if the project is at its limit of queues. */
   async hasQueue(
     { message, queueName }: StoredNewMessage,
     queuesMax = this.#context.limits.queuesMax,
@@ -56,7 +57,7 @@ export class MessageAdmission {
     for (const message of messages) await this.hasQueue(message, 0);
   }
 
-  /** Saves `messages` in a few statements and returns the state of each. Their queues must be loaded. */
+  /** Saves messages in a few statements and returns the state of each. The queues of the messages must be loaded. */
   async insert(newMessages: readonly StoredNewMessage[]): Promise<AdmittedState[]> {
     if (newMessages.length === 0) return [];
     const messages = newMessages.map(withOwnRow);
@@ -92,7 +93,7 @@ export class MessageAdmission {
     await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
   }
 
-  /** Checks the queue, the key and the project in this order. The message waits for the first without capacity. */
+  /** Checks the queue, the key and the project, in this order. The message waits for the first one without capacity. */
   #admit({ message, queueName, flow }: StoredNewMessage): AdmittedState {
     const projectId = message[MESSAGE_AT.project_id];
     const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;

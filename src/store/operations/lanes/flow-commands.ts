@@ -82,7 +82,7 @@ export const findKey = longRead(
   (row, { nowMs }) => row && decodeFlowKey(row, nowMs),
 );
 
-/** The state of those `keys` that exist. */
+/** The states of the `keys` that exist. */
 export function flowStatesOf(
   queries: Queries,
   { projectId, keys }: { projectId: ProjectId; keys: readonly string[] },
@@ -148,7 +148,8 @@ export async function dropUnusedKeys(
   { usedBeforeMs, nowMs, rowsMax }: { usedBeforeMs: number; nowMs: number; rowsMax: number },
 ): Promise<number> {
   const rows = await tx.query<FlowRow>(
-    // An `exists` is avoided, because a planner may evaluate it for all keys at once, by reading all messages.
+    // The query has no `exists`, because a planner may evaluate an `exists` for all keys at once, by reading all
+    // messages.
     `select f.project_id, f.key,
        case when f.paused = 1 or f.parallelism_pinned = 1 or f.rate_pinned = 1
          or (select 1 from messages m

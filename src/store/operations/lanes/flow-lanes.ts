@@ -1,9 +1,10 @@
 /**
- * The flow-control keys that a transaction changes: whether they may start another attempt, and when their wait lists
- * are served next.
+ * The flow-control keys that a transaction changes: whether they may start another attempt, and when their wait lists are
+ * served next.
  *
- * The claimed messages of a key have its permits, and are counted when the key is loaded. After the changes of the
- * transaction, `save` counts them again and sets the time at which the wait list is served; counts are never adjusted.
+ * The claimed messages of a key hold the key's permits, and are counted when the key is loaded. After the changes of the
+ * transaction, `save` counts the messages again and sets the time at which the wait list is served; counts are never
+ * adjusted.
  */
 import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
@@ -97,8 +98,8 @@ export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;
   /**
-   * The number of released messages, which may start before the others. It keeps the key from releasing more messages to
-   * a busy endpoint than its parallelism.
+   * The number of released messages, which start before the other messages. The key subtracts this number from its
+   * capacity, so that it does not release more messages to a busy endpoint than its parallelism.
    */
   #released: number;
   /** The due time of the first waiting message. */
@@ -144,7 +145,7 @@ export class FlowLane {
     return Math.max(0, this.startsLeft(nowMs) - this.#released);
   }
 
-  /** Notes that a message that its key has released waits for its endpoint or its project. */
+  /** Notes that the key has released a message, which now waits for its endpoint or its project. */
   noteReleased(): void {
     this.#released += 1;
   }
@@ -162,7 +163,7 @@ export class FlowLane {
     this.change({ window_started_at_ms: startedAtMs, window_count: count });
   }
 
-  /** The latest message sets the limits that are not pinned; a limit that it does not mention becomes unlimited. */
+  /** Sets each limit that is not pinned to the value in the latest message, or to unlimited if the message has none. */
   follow({ parallelism, rate, periodS }: FlowControl, nowMs: number): void {
     if (this.row.parallelism_pinned === 0) this.change({ parallelism: parallelism ?? null });
     if (this.row.rate_pinned === 0) this.change({ rate: rate ?? null, period_s: periodS });
@@ -218,12 +219,12 @@ export class FlowLanes {
     return this.#lanes.get(nameOf(projectId, key));
   }
 
-  /** Moves the key to the end of the rotation, because its wait list was served. */
+  /** Makes `save` move the key to the end of the rotation, because the wait list of the key was served. */
   markServed(lane: FlowLane): void {
     this.#served.add(lane);
   }
 
-  /** Call this once all messages of the transaction are written. */
+  /** Saves the keys, and notes when they are served next. All messages of the transaction must be written before. */
   async save(due: DueTimes): Promise<void> {
     const lanes = [...this.#lanes.values()];
     const refs = lanes.map(({ row }) => ({ projectId: row.project_id, key: row.key }));
@@ -238,7 +239,7 @@ export class FlowLanes {
     }
   }
 
-  /** A key that is due keeps its position in the rotation; a key that was just served moves to the end. */
+  /** When the key is served next. A due key keeps its position in the rotation; a key just served moves to the end. */
   #wakeAtMs(lane: FlowLane, { in_flight, released, first_ready_at_ms }: FlowStateRow): number | null {
     const { parallelism, paused, wake_at_ms } = lane.row;
     const nextMs = nextStartAtMs(

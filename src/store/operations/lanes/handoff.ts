@@ -21,7 +21,7 @@ export interface FreedSlot {
   flowKey: string | null;
 }
 
-/** The next message for each of `freedSlots`, in their order, if there is one. */
+/** The message that takes over each of `freedSlots`, in the same order; undefined for a slot without such a message. */
 export async function handOffAll(
   context: WriteContext,
   freedSlots: readonly FreedSlot[],
@@ -77,7 +77,7 @@ class WaitLists {
     this.#nowMs = nowMs;
   }
 
-  /** The first due message, if the key has capacity for it and it fits the freed slot. */
+  /** The first due message of the key; undefined if the key has no capacity or the message does not fit the slot. */
   async firstOf(lane: FlowLane, freedSlot: FreedSlot): Promise<Candidate | undefined> {
     if (!lane.hasWaiting(this.#nowMs) || lane.releasesLeft(this.#nowMs) === 0) return undefined;
     const taken = this.#takenOf.get(lane) ?? 0;

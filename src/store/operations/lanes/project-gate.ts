@@ -2,8 +2,9 @@
  * The limit of concurrent attempts of a project (contract M 16.8).
  *
  * Messages over the limit wait for their project. Every change that lowers the number of attempts releases the first of
- * these messages and makes a claim due. That claim releases more while there is capacity, because a released message may
- * have to wait for another lane. So when a project has capacity and waiting messages, a claim is always due.
+ * these messages and makes a claim due. The claim releases more messages while the project has capacity, because a
+ * released message may have to wait for another lane. So when a project has capacity and waiting messages, a claim is
+ * always due.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
@@ -58,7 +59,7 @@ export class ProjectGate {
   }
 }
 
-/** Attempts of the project in flight, of all workers. */
+/** The number of attempts of the project that are in flight, on all workers. */
 export const countInFlight = read(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<number> => {
     const [row] = await queries.query<{ count: number }>(
@@ -100,7 +101,7 @@ export interface ReleasedMessage {
   flow_key: string | null;
 }
 
-/** Releases as many messages as the projects have capacity for. Released messages are checked again when claimed. */
+/** Releases as many waiting messages of each project as it has capacity for. A claim checks released messages again. */
 export async function releaseWaiting(
   tx: Transaction,
   gate: ProjectGate,

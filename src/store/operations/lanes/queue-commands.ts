@@ -74,7 +74,7 @@ async function setPaused(
   else await resume(context, queue, args.nowMs);
 }
 
-/** Makes messages with a permit wait for the queue too. Messages in flight wait for the queue when they need a retry. */
+/** Makes messages that have a permit wait for the queue. A message in flight waits for the queue if it needs a retry. */
 async function pauseHolders(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
@@ -177,7 +177,7 @@ async function removeRunMessages(context: WriteContext, keys: readonly number[],
     flow_key: string | null;
     wait_state: number;
   }>(
-    // Without the order, the planner may read all messages of runs.
+    // The order keeps the planner from reading all messages of runs.
     'select key, project_id, due_at_ms, flow_key, wait_state from messages where key in (??) and run_key is not null order by key',
     [keys],
   );
@@ -202,7 +202,8 @@ async function removeRunMessages(context: WriteContext, keys: readonly number[],
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
-    // An `exists` is avoided, because a planner may evaluate it for all queues at once, by reading all messages.
+    // The query has no `exists`, because a planner may evaluate an `exists` for all queues at once, by reading all
+    // messages.
     `select q.project_id, q.id from queues q where q.deleted = 1 and (
        (select 1 from messages m
          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.wait_state = ${WAIT_STATE.queue} limit 1) is not null

@@ -89,7 +89,7 @@ export class QueueLanes {
     return this.#lanes.get(nameOf(projectId, name));
   }
 
-  /** Creates a queue with parallelism 1; undefined when the project already has `queuesMax` queues (0: unlimited). */
+  /** Creates a queue with parallelism 1. Returns undefined if the project already has `queuesMax` queues (0: any). */
   async create(projectId: ProjectId, name: string, queuesMax: number, nowMs: number): Promise<QueueLane | undefined> {
     if (queuesMax > 0) {
       const count = this.#countByProject.get(projectId) ?? (await countQueues(this.#tx, projectId));
@@ -158,7 +158,7 @@ export interface QueueHead {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Whether the message may be claimed: see `NOT_ENDING`. */
+  /** Whether the message may be claimed: not if it belongs to an ended run (`NOT_ENDING`). */
   is_claimable: number | boolean;
 }
 
@@ -175,7 +175,7 @@ export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Pr
   return states;
 }
 
-/** Gives the free permits to the messages that have waited longest, and returns these messages. A paused queue gives none. */
+/** Gives the free permits to the messages that have waited longest, and returns these messages. Skips paused queues. */
 export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>): Promise<QueueHead[]> {
   const heads: QueueHead[] = [];
   for (const { project_id, id, parallelism, paused, permits_taken, first_position } of queues) {

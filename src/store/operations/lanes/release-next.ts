@@ -12,16 +12,16 @@ export interface Freed {
   projects?: Iterable<ProjectId>;
 }
 
-/** The released messages, which can be claimed at once, before the keys' next times are set. */
+/** The released messages, which may be claimed at once, before `FlowLanes.save` sets the next times of the keys. */
 export interface Released {
   heads: readonly QueueHead[];
-  /** Projects with released messages, which precede all other messages of the project. */
+  /** Projects with released messages. These messages precede all other messages of the project. */
   releasedProjects: ReadonlySet<ProjectId>;
   flows: FlowLanes;
   gate: ProjectGate;
 }
 
-/** Releases the next messages and notes when they are due. `claimSome` returns the keys that it has claimed. */
+/** Releases the next messages and notes when they are due. `claimSome` returns the message keys that it has claimed. */
 export async function releaseNext(
   context: WriteContext,
   freed: Freed,

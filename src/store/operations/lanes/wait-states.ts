@@ -10,17 +10,17 @@ export const WAIT_STATE = { due: 0, origin: 1, flow: 2, queue: 3, project: 4 } a
   number
 >;
 
-/** The wait states of messages that their flow-control key has released, which have a permit of the key; an SQL list. */
+/** The wait states, as an SQL list, of messages with a permit of their flow-control key: the key has released them. */
 export const PAST_LANES = `${WAIT_STATE.origin}, ${WAIT_STATE.project}`;
 
-/** The state of a message with a permit of its queue. A message with a key is in the key's wait list, due or not. */
+/** The wait state of a message with a queue permit. A message with a key is in the wait list of the key, due or not. */
 export function waitStateBehindQueue(flowKey: string | null): number {
   return flowKey === null ? WAIT_STATE.due : WAIT_STATE.flow;
 }
 
 /**
- * Excludes messages of ended runs, which are never claimed; some may still await cancellation. The failure callback has
- * no position in the journal and is included, because it is sent.
+ * Excludes messages of ended runs, which are never claimed, although some are not cancelled yet. Failure callbacks have
+ * no position in the journal and are not excluded, because they are still sent.
  */
 export const NOT_ENDING = notEnding('messages');
 

@@ -1,4 +1,4 @@
-/** Reads a long list page by page: positions, the end of a page by rows and bytes, and the contents of its messages. */
+/** Helps to read a long list page by page: finds positions, ends a page by its rows and bytes, and reads its messages. */
 import type { Message, MessageKey } from '../../../engine/model.ts';
 import { decodeCursor, dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
@@ -25,9 +25,9 @@ export interface Slice {
 /** Rows of a page. */
 export interface PageRows<Row> {
   rows: Row[];
-  /** The last row of the page, when more rows match. */
+  /** Set if more rows match: the last row of the page. */
   next?: Position;
-  /** The last row of the window, when later rows were not examined. */
+  /** Set if later rows were not examined: the last row of the window. */
   windowEnd?: Position;
 }
 
@@ -55,7 +55,7 @@ export function sliceSql(
   return { texts, params, direction: latestFirst ? 'desc' : 'asc' };
 }
 
-/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd` is the last examined row, if more follow. */
+/** Cuts `rows` (up to `count + 1`, in list order) to a page. `windowEnd` is the last examined row if more rows follow. */
 export function cutPage<Row extends Position>(
   rows: readonly Row[],
   count: number,
@@ -67,7 +67,7 @@ export function cutPage<Row extends Position>(
   return windowEnd ? { rows: page, windowEnd } : { rows: page };
 }
 
-/** Selects the sizes of contents. A message may have more bytes of headers and settings than of its body. */
+/** Selects the sizes of contents, with headers and settings, which may have more bytes than the body. */
 export const CONTENT_SIZES =
   'select key, length(url) + coalesce(length(header), 0) + length(settings) + coalesce(length(body), 0) as bytes from contents where key in (??)';
 
@@ -77,7 +77,8 @@ export const DEAD_SIZES = `select key, ${RESPONSE_BYTES} from dead where key in 
 
 /**
  * Ends the page before its messages and their responses exceed `bytesMax`, but keeps at least one row. Also returns the
- * bytes of the page. `responseSizes` is `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
+ * bytes of the page. `responseSizes` is the statement `DETAIL_SIZES` or `DEAD_SIZES`, which takes the numbers of the
+ * rows.
  */
 export async function cutByBytes<Row extends Position & { message_key: number }>(
   queries: Queries,

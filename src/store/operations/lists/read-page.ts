@@ -14,12 +14,12 @@ import type { PageRows, Position, Slice } from './page.ts';
  */
 const WINDOWS_MAX = 3;
 
-/** Bytes of one page, which ends early, so that a thousand large bodies are never in memory together. */
+/** The bytes at which a page ends early, so that a thousand large bodies are never in memory together. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /**
- * Messages encoded, or rows decoded, before other work may run. If each has hundreds of headers, this many take a few
- * milliseconds.
+ * How many messages are encoded, or rows decoded, before other work may run. If each has hundreds of headers, this takes
+ * a few milliseconds.
  */
 export const BATCH_SIZE = 32;
 
@@ -37,7 +37,7 @@ export async function mapInBatches<From, To>(
   return made;
 }
 
-/** Reads windows until the page is full, the list ends, or `windowsMax` are read, which leaves the page short. */
+/** Reads windows until the page is full or the list ends. After `windowsMax` windows, the page is returned short. */
 export async function readPage<T>(
   times: { fromMs?: Millis; toMs?: Millis },
   { cursor, count, order, bytesMax = PAGE_BYTES_MAX }: PageRequest,
@@ -98,7 +98,7 @@ interface Named<State> {
   state?: State[];
 }
 
-/** Replaces the message ids of a filter with keys, and its states with codes. The slice is added per window. */
+/** Replaces the message ids of a filter with keys, and its states with codes. Each window adds its own slice. */
 export function encodeList<State, Filter extends Named<State>>(
   { projectId, filter: { messageId, state, ...filter } }: InProject & { filter: Filter },
   codeOf: (state: State) => number,

@@ -9,10 +9,10 @@ import { cutPage, type PageRows, type Position, type Slice, sliceSql } from './p
 /** Rows examined in one snapshot. A filter that matches few rows needs several windows. */
 const WINDOW = 20_000;
 
-/** Rows examined when most rows pass the filter. */
+/** Rows examined in one snapshot when most rows pass the filter. */
 const SMALL_WINDOW = 1_000;
 
-/** A list of a project, ordered by time, then by a number. An index has these three columns. */
+/** A list of a project, ordered by time, then by a number. An index has the columns project, time and number. */
 interface List {
   table: string;
   timeColumn: string;
@@ -25,7 +25,7 @@ export const RUNS: List = { table: 'runs', timeColumn: 'created_at_ms', numberCo
 
 interface WindowQuery {
   list: List;
-  /** Columns of the list, besides its order, that the rest of the query uses as columns of `w`. */
+  /** Columns of the list, besides its time and number, that the rest of the query uses as columns of `w`. */
   reads: readonly string[];
   /** The selected fields of each row, besides its position. */
   selects: readonly string[];
@@ -88,7 +88,7 @@ export async function pageOfFew<Row extends Position>(
   const number = `${alias}.${list.numberColumn}`;
   const { texts, params, direction } = sliceSql(slice, time, number);
   const rows = await queries.query<Row>(
-    // The plus keeps the planner from walking the project's whole list in order instead.
+    // With the plus, the planner uses an index of the filter and does not walk the project's whole list in order.
     `select ${[`${time} as "timeMs"`, `${number} as n`, ...selects].join(', ')} from ${from}
      where ${[...filter.texts, `+${alias}.project_id = ?`, ...texts].join(' and ')}
      order by ${time} ${direction}, ${number} ${direction} limit ?`,

@@ -1,7 +1,7 @@
 /** Groups items by project. Rows are keyed by project first, so each project has its own statement. */
 import type { ProjectId } from '../../../engine/model.ts';
 
-/** The results of `pick` for `items`, by project. Each value occurs once, in the order of the items. */
+/** The results of `pick` for `items`, by project. Each result occurs once per project, in the order of the items. */
 export function byProject<Item extends { projectId: ProjectId }, Value extends string | number>(
   items: readonly Item[],
   pick: (item: Item) => Value,

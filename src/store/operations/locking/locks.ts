@@ -24,7 +24,7 @@ export const NO_SUSPECTS: Suspects = { has: () => false };
 /** The locks of a batch. */
 export interface BatchLocks {
   locked: LockedProjects;
-  /** Commands that cannot run now, because another transaction has locked one of their projects, which is a suspect. */
+  /** Commands that cannot run now, because one of their projects is a suspect and locked by another transaction. */
   blocked: ReadonlyMap<WriteCommand, BlockedResult>;
 }
 
@@ -80,7 +80,7 @@ async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest
   return tx.query(`select id, placement from projects where id in (??) order by id for no key update${rest}`, [ids]);
 }
 
-/** The locked projects that are placed in this cell. Only these may be touched. */
+/** The locked projects that are placed in this cell. A batch may touch no other projects. */
 function placedHere(
   placement: PlacementCheck,
   locked: ReadonlySet<ProjectId>,
@@ -117,7 +117,7 @@ async function lockFreeProjects(
   return { locked: placedHere(placement, locked, [...rows, ...free]), blocked };
 }
 
-/** The projects that a command touches: those that it names, and those that the store finds for its keys. */
+/** The projects that a command touches: those that the command names, and those of the rows that it names by key. */
 interface ResolvedScope extends Omit<LockScope, 'projects'> {
   projects: Set<ProjectId>;
 }
@@ -136,7 +136,7 @@ async function resolveProjects(tx: Transaction, scopes: readonly ResolvedScope[]
   await addProjects(tx, scopes, 'schedules');
 }
 
-/** Selects messages of lanes and runs: only these need the lock. A saved message never joins a lane or a run later. */
+/** Selects messages of lanes and runs: only these need the lock. A saved message never joins a lane or run later. */
 const HAS_SHARED_STATE = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
 
 async function addProjects(
@@ -148,7 +148,7 @@ async function addProjects(
   const keys = new Set(scopes.flatMap((each) => each[table] ?? []));
   if (keys.size === 0) return;
   const rows = await tx.query<{ key: number; project_id: ProjectId }>(
-    // Without the order, the planner may read whole indexes of projects.
+    // The order keeps the planner from reading whole indexes of projects.
     `select key, project_id from ${table} where key in (??)${condition} order by key`,
     [[...keys]],
   );

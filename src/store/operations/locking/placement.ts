@@ -1,16 +1,16 @@
 /**
  * Checks that the projects to which a batch writes are placed in this cell.
  *
- * A cell has a row in `projects` for each project that lives there, with its `placement`. With several cells, each
- * batch takes the share lock of each project to which it writes that is here. It requests the lock
- * without waiting and reads the result at its end, so the check costs no round trip. A change of `placement` then takes
- * the row's exclusive lock (`awaitBatches`), which waits for the batches that saw the former value. Share locks exclude
- * neither each other nor the lock of lanes (locks.ts). All of these are row locks, because Citus does not pass advisory
- * locks to its nodes.
+ * A cell has a row in `projects` for each project that lives in the cell, with the project's `placement`. With several
+ * cells, each batch locks (for share) the rows of the projects to which it writes and that are placed here. The batch
+ * does not wait for the response to this statement until the end of the batch, so the check costs no round trip. A change
+ * of `placement` then takes the row's exclusive lock (`awaitBatches`), which waits for the batches that saw the former
+ * value. Share locks exclude neither each other nor the lock of lanes (locks.ts). All of these are row locks, because
+ * Citus does not pass advisory locks to its nodes.
  *
- * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other
- * write. Reads of a project read its placement in the same snapshot: otherwise a worker that was not notified of a
- * move would return incomplete data.
+ * Background work, such as a claim, skips projects that are being moved, and its choice is checked like any other write.
+ * Reads of a project read its placement in the same snapshot: otherwise a worker that was not notified of a move would
+ * return incomplete data.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
@@ -54,7 +54,7 @@ interface BlockedResult {
 export interface PlacementCheck {
   /** Projects that background work skips, because they are being moved. */
   moving(): Promise<ReadonlySet<ProjectId>>;
-  /** The batch writes to these projects, which the store has chosen, for example by a claim. */
+  /** Requires that these projects are here: the store has chosen to write to them, for example by a claim. */
   require(projects: Iterable<ProjectId>): void;
   /** Requires that the projects to which these commands write are here. */
   requireFor(commands: Iterable<readonly [command: object, projects: Iterable<ProjectId>]>): void;
@@ -65,7 +65,7 @@ export const ALL_HERE: PlacementCheck = { moving: async () => NONE, require: () 
 
 const NONE: ReadonlySet<ProjectId> = new Set();
 
-/** The batch wrote to projects that are not here or are blocked. It is rolled back and runs again without `refused`. */
+/** The batch wrote to projects that are not here or are blocked. It is rolled back, and repeated without `refused`. */
 export class ProjectsNotHere extends Error {
   readonly projects: ReadonlySet<ProjectId>;
   /** The commands that named such a project. */
@@ -88,7 +88,7 @@ export class BatchPlacementCheck implements PlacementCheck {
   readonly #here: Promise<{ id: ProjectId }[]>[] = [];
   #moving: Promise<ReadonlySet<ProjectId>> | undefined;
 
-  /** `avoid`: further projects to skip. `waitsForLocks`: whether to wait for projects that another transaction locks. */
+  /** Also skips the projects `avoid`. With `waitsForLocks`, waits for projects that another transaction has locked. */
   constructor(tx: Transaction, { avoid, waitsForLocks }: { avoid: ReadonlySet<ProjectId>; waitsForLocks: boolean }) {
     this.#tx = tx;
     this.#avoid = avoid;
@@ -128,7 +128,7 @@ export class BatchPlacementCheck implements PlacementCheck {
     this.#here.push(here);
   }
 
-  /** Throws `ProjectsNotHere` unless all required projects are here. They stay here until the transaction ends. */
+  /** Throws `ProjectsNotHere` unless all required projects are here. None can leave before the transaction ends. */
   async check(): Promise<void> {
     const here = new Set((await Promise.all(this.#here)).flat().map(({ id }) => id));
     const missing = [...this.#commands.keys()].filter((id) => !here.has(id));
@@ -196,12 +196,12 @@ export async function isReadableHere(queries: Queries, projectId: ProjectId): Pr
   return placement === 'here' || placement === 'leaving';
 }
 
-/** Sets the placement. Batches that start after the commit see it; earlier ones may still write: see `awaitBatches`. */
+/** Sets the placement. Batches that began before the commit may not have noticed the change: see `awaitBatches`. */
 export async function setPlacement(tx: Transaction, projectId: ProjectId, placement: Placement): Promise<void> {
   await tx.run('update projects set placement = ? where id = ?', [PLACEMENT[placement], projectId]);
 }
 
-/** Waits for all batches that saw the project here. Call it in a separate transaction after `setPlacement`. */
+/** Waits for all batches that found the project here. Call this in a separate transaction after `setPlacement`. */
 export async function awaitBatches(tx: Transaction, projectId: ProjectId): Promise<void> {
   await tx.query('select id from projects where id = ? for update', [projectId]);
 }

@@ -25,7 +25,7 @@ interface LiveRow extends LogPosition {
 
 const FAILED = codeOfLogState('FAILED');
 
-/** The first `count` entries after `after` and up to `toMs`, without the numbers `except`. Includes entries of runs. */
+/** The first `count` entries after `after`, up to `toMs`, except the numbers `except`. Includes entries of runs. */
 export const listLogsAfter = longRead(
   (
     queries: Queries,

@@ -17,11 +17,11 @@ export interface MessageEvents {
   /** The run of the message or of the events; null if there is none. */
   runKey: number | null;
   events: readonly StoredEvent[];
-  /** The time of the message's latest event: the times of its events never decrease, even if the clock is set back. */
+  /** The time of the message's latest event. Later events get no earlier time, even if the clock is set back. */
   floorMs: number;
 }
 
-/** A transaction has more events than its writer has numbers. The caller reserves more and repeats the transaction. */
+/** A transaction has more events than its writer has numbers. The caller reserves numbers and repeats the transaction. */
 export class TooFewNumbers extends Error {
   readonly needed: number;
 
@@ -38,12 +38,12 @@ export class LogWriter {
   #next = 0;
   #end = 0;
 
-  /** `manyWriters`: numbers are reserved outside transactions; inside one, other reservations would wait for its end. */
+  /** With `manyWriters`, numbers are reserved before the transaction, or other reservations would wait for its end. */
   constructor({ manyWriters }: { manyWriters: boolean }) {
     this.#manyWriters = manyWriters;
   }
 
-  /** Reserves numbers for at least `count` events in a separate transaction. They may be used after the commit. */
+  /** Reserves numbers for at least `count` events in a separate transaction. The numbers may be used after its commit. */
   async reserve(driver: Driver, count: number): Promise<void> {
     const size = Math.max(BLOCK, count);
     this.#add(await driver.transaction((tx) => tx.reserve('log entries', size)), size);
@@ -101,9 +101,9 @@ export class LogWriter {
 }
 
 /**
- * For each message that has events: the earliest time at which its next event sorts after all of them. Within one
- * millisecond the numbers decide, and the numbers of another worker may be larger. With `sinceMs`, only events from
- * `sinceMs` on are read, so the logs of earlier days are skipped.
+ * For each message that has events: the earliest time of a next event that sorts after all of the message's events.
+ * Within one millisecond the numbers decide the order, and the numbers of another worker may be larger. With `sinceMs`,
+ * only events from `sinceMs` on are read, so the logs of earlier days are skipped.
  */
 export async function lastEventTimes(
   { tx, logs }: Pick<WriteContext, 'tx' | 'logs'>,
@@ -123,7 +123,7 @@ export interface WriteContext {
   tx: Transaction;
   limits: StoreLimits;
   logs: LogWriter;
-  /** The first reserved number by the arguments of each `reserveNumbers` command; empty if they reserve inside. */
+  /** The first number reserved for each `reserveNumbers` command, by its arguments; empty if none was reserved. */
   reserved: ReadonlyMap<object, number>;
   /** Notifications of workers that follow from the transaction. */
   due: DueTimes;

@@ -67,7 +67,7 @@ async function decode({ rows, contents, details }: LogRows, _: ListLogsArgs, pau
   });
 }
 
-/** A FAILED entry has no detail. It shows the error of the entry before it: both are always appended together. */
+/** A FAILED entry has no detail and shows the error of the entry before it. Both entries are always appended together. */
 async function errorsOfFailed(queries: Queries, rows: readonly LogRow[]): Promise<LogRows['details']> {
   const failed = rows.flatMap(({ state, n }) => (state === FAILED ? n - 1 : []));
   if (failed.length === 0) return [];

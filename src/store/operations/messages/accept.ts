@@ -17,17 +17,17 @@ export interface AcceptArgs<M = StoredNewMessage> {
   messages: M[];
   nowMs: number;
   /**
-   * The version of the accounts with which the caller's token was checked. If the store has a newer one, nothing is
+   * The version of the accounts with which the caller's token was checked. If the store has a newer version, nothing is
    * saved.
    */
   accountsVersion?: number | undefined;
 }
 
 /**
- * Saves the messages of each command, all of one project, and returns their results in order. A duplicate is skipped, and
- * its result names the first message. A message is also skipped if its new queue would exceed the limit of queues. If the
- * command has more messages, duplicates included, than the project may still publish today, nothing is saved. Only saved
- * messages count for the day.
+ * Saves the messages of commands, and returns a result for each command, in order. All messages of a command are of one
+ * project. A duplicate is skipped, and its result names the first message. A message is also skipped if its new queue
+ * would exceed the limit of queues. If the command has more messages, duplicates included, than the project may still
+ * publish today, nothing of the command is saved. Only saved messages count for the day.
  */
 export const accept = merged(
   {
@@ -51,7 +51,7 @@ export const accept = merged(
     );
     const saved: StoredNewMessage[] = [];
     const positions: (JournalPosition | undefined)[] = [];
-    /** An undefined result: the message is saved, but its state is not known yet. */
+    /** The result of a message is undefined while the message is saved but its state is not known yet. */
     const results: (Accepted | undefined)[][] = [];
     for (const command of commands) {
       const refusal = journals?.refusalOf(command.messages);
@@ -94,7 +94,7 @@ export const accept = merged(
   encodeAccept,
 );
 
-/** Encodes a few messages without a pause, so that consecutive calls are written in their order. */
+/** Encodes a few messages without a pause, so that consecutive calls are written in the order of the calls. */
 function encodeAccept(args: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
   const { messages } = args;
   if (messages.length < BATCH_SIZE) return { ...args, messages: messages.map(encodeNewMessage) };
@@ -102,9 +102,9 @@ function encodeAccept(args: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | 
 }
 
 /**
- * Saves messages without checking limits, and creates missing queues. Only a journal entry may be dropped: if its run
- * has ended, or if the journal already has that entry. `loaded`: the journals of `messages`, if the caller has read them
- * in this transaction.
+ * Saves messages without checking limits, and creates missing queues. Drops only journal entries: those whose run has
+ * ended, and those whose entry key the journal already has. `loaded` has the journals of `messages`, if the caller has
+ * read these journals in this transaction.
  */
 export async function insertMessages(
   context: WriteContext,
@@ -174,7 +174,7 @@ class Reservations {
     return new Reservations(taken);
   }
 
-  /** The message that has the deduplication id of `message` at `nowMs`; null when none has. */
+  /** The message that has the deduplication id of `message` at `nowMs`. Returns null if no message has the id. */
   holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): EarlierMessage | null {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
@@ -182,7 +182,7 @@ class Reservations {
     return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
   }
 
-  /** Reserves the deduplication id of `message` for it. */
+  /** Reserves the deduplication id of `message`. */
   reserve({ message, content, deduplication }: StoredNewMessage): void {
     if (!deduplication) return;
     const { hash, expiresAtMs } = deduplication;

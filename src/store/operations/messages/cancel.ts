@@ -12,7 +12,7 @@ import { codeOfLogState, type StoredEvent } from './rows.ts';
 
 interface CancelArgs extends InProjectAt {
   keys: MessageKey[];
-  /** Only messages with one of these ids are cancelled; if absent, all of `keys`. */
+  /** Only messages with one of these ids are cancelled; if absent, all messages of `keys`. */
   ids?: MessageId[];
 }
 
@@ -33,8 +33,8 @@ const CANCEL_TRAITS: Partial<WriteTraits<CancelArgs>> = {
 };
 
 /**
- * Cancels waiting messages and marks messages in flight. Returns how many are cancelled or marked, including earlier
- * marks.
+ * Cancels waiting messages and marks messages in flight. Returns the number of cancelled and marked messages, including
+ * messages that were marked earlier.
  */
 export const cancelById = write(
   CANCEL_TRAITS,
@@ -42,7 +42,7 @@ export const cancelById = write(
   ({ ids, ...args }: InProjectAt & { ids: MessageId[] }) => ({ ...args, ...messageRefsOf(ids) }),
 );
 
-/** Like `cancelById`, for messages that `findCandidates` found. Returns how many were cancelled or marked now. */
+/** Like `cancelById`, for messages that `findCandidates` found. Does not count messages that were marked earlier. */
 export const cancelCandidates = write(
   CANCEL_TRAITS,
   async (context: WriteContext, args: Omit<CancelArgs, 'ids'>): Promise<number> =>
@@ -92,7 +92,7 @@ export async function cancelOrMark(
   );
 }
 
-/** Whether the message is in flight and marked, so that it is canceled when its attempt ends. */
+/** Whether the message is in flight and marked, so that the message is cancelled when its attempt ends. */
 function isMarked({ claim_token, cancel_requested_at_ms }: EndingRow): boolean {
   return claim_token !== null && cancel_requested_at_ms !== null;
 }
@@ -131,7 +131,7 @@ export async function cancelAtOnce(
   await releaseNext(context, { queues, flowKeys }, nowMs);
 }
 
-/** Marks messages in flight. Each is final when its current attempt ends, whatever the outcome. */
+/** Marks messages in flight. A marked message is final when its current attempt ends, whatever the outcome. */
 async function mark(
   { tx, logs }: WriteContext,
   rows: readonly EndingRow[],

@@ -1,6 +1,6 @@
 /**
- * Saves a checkpoint: its delivered messages together with the new entries of the run's journal, and only while the call
- * still owns each of the delivered messages (P6, P8).
+ * Saves a checkpoint: the outcomes of its delivered messages together with the new entries of the run's journal, provided
+ * that the call still owns each of the delivered messages (P6, P8).
  */
 import type { Checkpoint, Millis } from '../../../engine/model.ts';
 import type { Checkpointed } from '../../../engine/stores.ts';
@@ -42,7 +42,7 @@ interface OwnedCheckpoint {
   follows: StoredNewMessage[];
 }
 
-/** Settles all of `done` and saves `follows` in the journal of their run, or does nothing. */
+/** Settles all of `done` and saves `follows` in the journal of their run, or does nothing and returns a reason. */
 export const checkpoint = merged(
   {
     weight: ({ done, follows }) => {

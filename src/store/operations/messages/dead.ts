@@ -60,7 +60,7 @@ export const listDead = pagedRead(windowOf, {
   decode: decodeDead,
 });
 
-/** The entries at `positions` that exist, in the order of `positions`. */
+/** The entries at `positions`, in the same order. Positions without an entry are skipped. */
 async function deadAt(
   queries: Queries,
   { projectId, positions: wanted }: { projectId: ProjectId; positions: readonly Position[] },
@@ -88,14 +88,14 @@ export const findDead = longRead(
   (found) => decodeDead(found)[0],
 );
 
-/** The entries that exist, in the order of `dlqIds`. */
+/** The entries with these `dlqIds`, in the same order. Ids without an entry are skipped. */
 export const findDeadMany = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
     deadAt(queries, { projectId, positions: positionsOfDlqIds(dlqIds) }),
   decodeDead,
 );
 
-/** The number of `dlqIds` that exist. Does not read their contents. */
+/** The number of `dlqIds` that have an entry. Does not read the contents of the entries. */
 export const countDead = read(
   async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> =>
     (await existingKeys(queries, projectId, dlqIds)).length,
@@ -139,7 +139,7 @@ function positionsOfMessages(
   });
 }
 
-/** Defines the command that deletes entries of messages, or of runs. It returns how many existed. */
+/** Defines the command that deletes entries of messages, or of runs. The result is the number of deleted entries. */
 export const defineDelete = (kind: 'messages' | 'runs') =>
   write(
     { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
@@ -159,8 +159,8 @@ export interface RetryDeadArgs {
 }
 
 /**
- * Replaces the entries with their successors, and returns the state of each. If an entry no longer exists, nothing is
- * done and the result is `missing`.
+ * Replaces DLQ entries with their successors, and returns the state of each successor. If an entry no longer exists,
+ * nothing is done and the result is `missing`.
  */
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },

@@ -28,7 +28,7 @@ interface WaitingRow {
 
 /**
  * Makes a message due now. The message may still wait for its queue, flow-control key or endpoint. If its run is parked
- * again, this counts as the first parking.
+ * again, that parking counts as the first.
  */
 export const makeDue = write(
   { touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }) },

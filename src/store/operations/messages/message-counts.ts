@@ -64,7 +64,7 @@ export class DayBudgets {
   }
 }
 
-/** Counts saved messages for the days of their projects, even over the limit: only publishes are refused. */
+/** Counts saved messages for the days of their projects, even beyond the limit, because only publishes are refused. */
 export async function countMessages(tx: Transaction, messages: readonly StoredNewMessage[]): Promise<void> {
   const added = new Map<string, { day: Day; count: number }>();
   for (const message of messages) {
@@ -82,7 +82,7 @@ export async function countMessages(tx: Transaction, messages: readonly StoredNe
   }
 }
 
-/** Reads a count and locks its row, so that no other transaction changes it until this one ends. */
+/** Reads a count and locks its row, so that no other transaction changes the count until this transaction ends. */
 async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<number> {
   const [row] = await tx.query<{ messages: number }>(
     `insert into message_counts (project_id, day, messages) values (?, ?, 0)

@@ -12,7 +12,7 @@ interface FindParkedArgs {
   limit: number;
 }
 
-/** The first `limit` parked messages after `after`, of one run or of all, by run, then by key. */
+/** The first `limit` parked messages after `after`, of one run or of all runs, ordered by run, then by key. */
 export const findParked = longRead(
   (queries: Queries, { projectId, runKey, after, limit }: FindParkedArgs): Promise<ParkedMessage[]> => {
     const ofRun = runKey === undefined ? '' : 'and m.run_key = ?';

@@ -48,8 +48,8 @@ export interface OwnedSettlement {
 }
 
 /**
- * Saves the outcome of an attempt with the messages that follow, if the claim token is still the message's, and frees
- * the lane permits of the message. The next message may take over the slot that `handoff` offers.
+ * Saves the outcome of an attempt with the messages that follow, and frees the lane permits of the message. Does nothing
+ * if the claim token is outdated. The next message may take over the slot that `handoff` offers.
  */
 export const settle = merged(
   {
@@ -153,8 +153,8 @@ async function refuseEndings(
 }
 
 /**
- * Ends the runs whose message is dead or was their result; saves the results of failure callbacks. Returns the same as
- * `writeEndings`.
+ * Ends the runs of which a message is dead or has returned the result; saves the results of failure callbacks. Returns
+ * whether there are more messages to cancel, like `writeEndings`.
  */
 async function endRunsOf(context: WriteContext, saved: readonly OwnedSettlement[], nowMs: number): Promise<boolean> {
   const endings = saved.flatMap(({ owner, change }) =>
@@ -219,7 +219,7 @@ function factOf(
 
 /**
  * The earliest time for the events of messages that were marked for cancellation, maybe by another worker. All other
- * events of a claimed message are this worker's own.
+ * events of a claimed message were written by this worker.
  */
 async function cancelTimes(
   context: WriteContext,
@@ -256,7 +256,7 @@ export function nextWaitState(
 /**
  * Saves the messages that follow from outcomes, like published messages. Messages that follow from a message of a queue
  * share its permit: the next message of the queue starts when all of them have ended. If a cancel has replaced a change,
- * its messages are not saved.
+ * the messages of that change are not saved.
  */
 async function insertFollows(
   context: WriteContext,
@@ -281,7 +281,7 @@ async function insertFollows(
   return savedByCommand;
 }
 
-/** Lets `follow` share the permit if it is the message's own: a message that reports on a callback shares none. */
+/** Lets `follow` share the message's own permit, if there is one: a callback has the permit of another message. */
 export function withPermitOf({ key, queue_id, queue_permit }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_permit !== key) return follow;
   const message: NewMessageRow = [...follow.message];

@@ -28,7 +28,7 @@ export interface ListUnfinishedArgs {
   nowMs: number;
   /** The position of a message is its key; its time is not used. */
   slice: Slice;
-  /** Messages of all projects to examine. */
+  /** How many messages to examine, of all projects. */
   window: number;
 }
 

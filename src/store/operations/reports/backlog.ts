@@ -12,14 +12,14 @@ import { WAIT_STATE } from '../lanes/wait-states.ts';
 import { STANDING_SQL } from '../messages/unfinished.ts';
 import { longRead } from '../operation.ts';
 
-/** The maximum of newest messages of all projects that are examined to count the messages of one project. */
+/** How many messages, the newest of all projects, are examined to count the messages of one project. */
 const COUNTED_MAX = 10_000;
 
-/** The maximum of wait lists of each kind that are examined, and of messages that are counted in each. */
+/** How many wait lists of each kind are examined, and how many messages are counted in each wait list. */
 const WAIT_LISTS_MAX = 20;
 const COUNTED_PER_LIST_MAX = 500;
 
-/** The maximum of earliest due messages of all projects that are searched for the first message of one project. */
+/** How many due messages, the earliest of all projects, are searched for the first message of one project. */
 const DUE_MAX = 1_000;
 
 /** DLQ entries that are counted by cause. */
@@ -147,7 +147,7 @@ const QUEUES: WaitListQuery<QueueRow> = {
   nameOf: ({ queue_id }) => queue_id,
 };
 
-/** The first wait lists by name, and one more, which shows whether there are more. Each costs one index step. */
+/** The first wait lists by name, and one more, which shows whether the limit is exceeded. Each costs one index step. */
 async function readWaitLists<Row extends object>(
   queries: Queries,
   projectId: ProjectId,

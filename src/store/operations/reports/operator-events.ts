@@ -135,7 +135,7 @@ async function resetTally(tx: Transaction, tally: Tally, quietUntilMs: Millis): 
   return reported > 0;
 }
 
-/** Locks the tally, which is created if it is missing. Returns its value, or undefined if the tally is new. */
+/** Locks the tally, and creates it if it is missing. Returns the stored tally, or undefined if the tally is new. */
 async function lockTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
   const empty = { ...of, count: 0, firstAtMs: 0, lastAtMs: 0, example: '', quietUntilMs: 0 };
   const made = await tx.run(`${INSERT_TALLY} on conflict (kind, project_id) do nothing`, encode(empty));

@@ -5,7 +5,7 @@ import type { RunAttributes } from '../../../engine/runs/logs/log-store.ts';
 import type { SqlParam } from '../../driver.ts';
 import { addCondition, type Conditions, contentConditions } from '../lists/filter.ts';
 
-/** Conditions on a run. Attributes that its row does not have are in the content of its first message. */
+/** Conditions on a run. Attributes that are not in the row of the run are in the content of its first message. */
 export function runConditions(filter: RunAttributes): Conditions {
   const { runId, runCreatedAtMs, runUrl, ...attributes } = filter;
   const conditions = contentConditions(attributes);

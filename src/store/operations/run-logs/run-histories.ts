@@ -158,8 +158,8 @@ function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
 }
 
 /**
- * Ends the page before it exceeds `bytesMax`, but keeps at least one run, because a run is always shown whole. The row
- * of a run has its size. A run that is being revived is skipped, because its journal is incomplete.
+ * Ends the page before it exceeds `bytesMax`, but keeps at least one run, because a run is always shown whole. The size
+ * of a run is computed from its row. A run that is being revived is skipped, because its journal is incomplete.
  */
 async function cutByBytes(
   queries: Queries,

@@ -24,7 +24,7 @@ import type { RecordRow } from '../runs/children.ts';
 import type { InvokerRow, LoggedRunRow, ResponseRow } from '../runs/logged-runs.ts';
 import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from '../runs/run-rows.ts';
 
-/** Codes from here on are states of runs. Their events refer to the run's first message (migrations/001-baseline.ts). */
+/** State codes from this one on are of runs. Events of a run refer to its first message (migrations/001-baseline.ts). */
 export const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
 
 export interface RunLogRow extends Position {

@@ -12,7 +12,7 @@ export type MessageOfRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
 /** A run with all changes of the batch so far. */
 export interface BatchRun extends RunRow {
   journal_bytes: number;
-  /** Id of its first message. */
+  /** Id of the first message of the run. */
   message_id: string;
   isNew: boolean;
   isChanged: boolean;
@@ -32,9 +32,9 @@ export class BatchRuns {
   readonly entryKeys = new TakenEntryKeys();
   readonly #runs = new Map<number, BatchRun>();
   readonly #activeByName = new Map<string, BatchRun>();
-  /** The start time of the latest run by name, kept only if a run that starts in this batch would not be later. */
+  /** The start time of the latest run by name. Absent if a run that starts in this batch is later in any case. */
   readonly #latestByName = new Map<string, number>();
-  /** The number of invocations that wait for each active run that a message of the batch would invoke. */
+  /** For each active run that a message of the batch would invoke: the number of invocations that wait for this run. */
   readonly #invokersOf = new Map<number, number>();
 
   /** Runs whose journal ends with a `stepConfig` and to which the batch would add another `stepConfig`. */

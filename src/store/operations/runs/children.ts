@@ -1,4 +1,4 @@
-/** Reads the records of waits and invocations, and the first messages of invoked runs, which have their input. */
+/** Reads the records of waits and invocations, and the first messages of invoked runs, which contain the inputs. */
 import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';

@@ -28,7 +28,7 @@ const RUNS_MAX = 20;
 export const CHUNK_WAIT_MS = 30_000;
 
 /**
- * Ends each run that has not changed since its end was decided: cancels its waiting messages, marks those in flight,
+ * Ends each run that has not changed since its end was decided: cancels its waiting messages, marks messages in flight,
  * removes its waiters and pending events, and saves `follows`. A message for the journal of an ended run is not saved,
  * except the result of an invocation for the log of a failed run.
  */
@@ -83,7 +83,7 @@ export const endRuns = merged(
   }),
 );
 
-/** Checks which of `endings` find their run unchanged. Of two endings of one run, only the first one can end it. */
+/** Checks which of `endings` find their run unchanged. If two endings are of one run, only the first can succeed. */
 export async function checkEndings(
   tx: Transaction,
   endings: readonly StoredEnding[],
@@ -146,7 +146,7 @@ async function nextCancelAtMs(tx: Transaction, nowMs: number): Promise<number> {
   return row?.at_ms ?? Infinity;
 }
 
-/** Marks the runs of `runKeys` that are being revived as cancelled. `cancelRemaining` then cancels their messages. */
+/** Sets those of `runKeys` that are being revived to RUN_CANCELED. `cancelRemaining` then cancels their messages. */
 export async function cancelReviving(
   { tx, logs }: WriteContext,
   runKeys: readonly number[],
@@ -183,7 +183,9 @@ interface EndingRun {
   state: number | null;
 }
 
-/** The first ending runs that are due. Times beyond the wait for a chunk were written before the clock was set back. */
+/**
+ * The first ending runs that are due. A time beyond `CHUNK_WAIT_MS` is of a clock that was set back, and counts as due.
+ */
 async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
   const { and, params } = await excludingMoving(queries, 'e.project_id');
   return queries.query<EndingRun>(
@@ -253,7 +255,7 @@ async function cancelChunk(
   nowMs: number,
 ): Promise<boolean> {
   const max = context.limits.cancelledTogetherMax ?? CANCELLED_MAX;
-  // No order is set, because it would sort all remaining messages. Failure callbacks have no position, and are not
+  // There is no `order by`, because it would sort all remaining messages. Failure callbacks have no position, and are not
   // cancelled.
   const remaining = await context.tx.query<EndingRow & { run_key: number }>(
     `select ${ENDING_FIELDS} from messages m where run_key in (??) and journal_position is not null

@@ -7,7 +7,7 @@ import { codeOfLogState } from '../messages/rows.ts';
 import type { BatchRun } from './batch-runs.ts';
 import type { StoredEntry, StoredRecord } from './run-rows.ts';
 
-/** The record of an invocation, and the run that has it. */
+/** The record of an invocation, and the run whose journal has this record. */
 export interface Invoker {
   key: number;
   parentKey: number;
@@ -39,7 +39,7 @@ export class JournalRows {
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
   readonly #events: EventOfRun[] = [];
-  /** Saved first entries that get another content. */
+  /** First entries that are already saved and now get another content. */
   readonly #replaced: [runKey: number, key: number][] = [];
 
   addEntry({ runKey, kind, entryKey }: StoredEntry, at: { position: number; key: number; atMs: number }): void {

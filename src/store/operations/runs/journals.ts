@@ -81,7 +81,7 @@ export class Journals {
     return active && firstMessageOf(active);
   }
 
-  /** Whether a message that follows from another one can still be added to its journal. */
+  /** Whether the journal of its run can still accept a message that follows from another message. */
   accepts({ message, entry, run }: StoredNewMessage): boolean {
     if (!entry) return true;
     if (run) return !this.#activeLike(message, run.id);
@@ -175,7 +175,7 @@ export class Journals {
     return this.#rows.write(this.#context, this.#runs.all());
   }
 
-  /** The active run that has the id of the message's run. */
+  /** The active run with this id in the project of `message`. */
   #activeLike(message: StoredNewMessage['message'], id: string): BatchRun | undefined {
     return this.#runs.active(nameOf(message[MESSAGE_AT.project_id], id));
   }
@@ -224,7 +224,7 @@ export class Journals {
   }
 }
 
-/** The record with the active run in its settings, instead of the run that the caller would have started. */
+/** A copy of the record that names the active run in its settings, not the run that the caller would have started. */
 function withInvokedRun(record: StoredRecord, run: BatchRun): StoredRecord {
   const content: NewContentRow = [...record.content];
   const settings = JSON.parse(content[CONTENT_AT.settings]) as { invoke?: object };

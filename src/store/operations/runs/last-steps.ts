@@ -19,7 +19,7 @@ export class LastSteps {
     this.#journals = journals;
   }
 
-  /** Loads the journals of the runs whose last steps are settled; `undefined` if there are no last steps. */
+  /** Loads the journals of the runs whose last steps are settled. Returns undefined if there are no last steps. */
   static async load(context: WriteContext, settled: readonly { change: Change }[]): Promise<LastSteps | undefined> {
     const journals = await Journals.load(context, lastStepsOf(settled), 0);
     return journals && new LastSteps(context, journals);

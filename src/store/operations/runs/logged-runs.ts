@@ -34,7 +34,7 @@ export interface InvokerRow {
   created_at_ms: number;
 }
 
-/** The runs that wait or waited for `keys`, by the start of their waits. The first one for a key invoked the run. */
+/** The runs that wait or waited for the runs `keys`, by the start of the wait. The first for a key is its invoker. */
 export function invokersOf(queries: Queries, keys: readonly number[]): Promise<InvokerRow[]> {
   return queries.query<InvokerRow>(
     `select i.run_key, p.id, p.url, p.created_at_ms from invocations i lookup runs p on (p.key = i.parent_key)
@@ -48,7 +48,7 @@ export interface ResponseRow {
   response: Uint8Array | null;
 }
 
-/** The results of runs. With `bytesMax`, each is cut to one byte more, which shows that the result was longer. */
+/** The results of runs. With `bytesMax`, each result is cut to one byte more, which shows that it was longer. */
 export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?: number): Promise<ResponseRow[]> {
   return bytesMax === undefined
     ? queries.query<ResponseRow>('select key, response from runs where key in (??)', [keys])
@@ -61,7 +61,7 @@ export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?
 
 /**
  * Whether the settings in `column` redact nothing, in SQL. Redacted text is shown as a hash of the whole text and is
- * never cut before: hashes of its prefixes would let a reader guess it byte by byte.
+ * never cut before hashing: hashes of prefixes would let a reader guess the text byte by byte.
  */
 export function showsAll(column: string): string {
   return `replace(${column}, '"redact"', '') = ${column}`;

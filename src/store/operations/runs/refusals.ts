@@ -4,14 +4,14 @@ import { MESSAGE_AT } from '../messages/columns.ts';
 import { awaitsSdk, type BatchRuns, type MessageOfRun, nameOf } from './batch-runs.ts';
 import { ENTRY_KIND, RUN_STATE, type StoredEntry } from './run-rows.ts';
 
-/** The reason to refuse a message, and with it its whole publish. */
+/** The reason to refuse a message and all other messages of its publish. */
 export type RunRefusal = Extract<
   Accepted,
   { kind: 'runOver' | 'runChanged' | 'runTooEarly' | 'journalFull' | 'tooManyInvokers' }
 >;
 
 /**
- * The most invocations that may wait for one run. The transaction that ends the run saves its result for each of them.
+ * The most invocations that may wait for one run. The transaction that ends the run saves a result for each invocation.
  */
 const INVOKERS_MAX = 100;
 

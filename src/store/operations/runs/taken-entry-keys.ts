@@ -7,7 +7,7 @@ import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 /** The saved message that a duplicate repeats. */
 export interface EarlierMessage {
   messageId: MessageId;
-  /** The run that started with that message, if the duplicate would start a run. */
+  /** The run that started with the earlier message, if the duplicate would start a run. */
   run?: { id: string; createdAtMs: number };
 }
 
@@ -60,8 +60,8 @@ export class TakenEntryKeys {
 }
 
 /**
- * Groups entries so that few statements look up all of them, and no other keys. Often many entries are of one run (a
- * parallel group), or are the same step of many runs.
+ * Groups entries so that a few statements look up exactly these entries. Often many entries are of one run (a parallel
+ * group), or are the same step of many runs.
  */
 function lookupsFor(entries: readonly EntryRef[]): { runKeys: number[]; entryKeys: string[] }[] {
   const byRun = Map.groupBy(entries, ({ runKey }) => runKey);

@@ -168,8 +168,8 @@ export const listSchedules = longRead(
 
 /**
  * The messages of the latest trigger have consecutive keys, and their contents exist as long as any row refers to them.
- * An `exists` is avoided, because the planner may compute it for all keys at once, by reading the whole table. Orders
- * need a plus, because the planner may read all schedules to sort without it.
+ * The query has no `exists`, because the planner may compute an `exists` for all keys at once, by reading the whole
+ * table. An `order by` needs a plus: without the plus, the planner may read all schedules to sort.
  */
 const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
   case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,

@@ -19,7 +19,7 @@ interface PendingEventTarget {
   eventId: string;
 }
 
-/** Keys of another cell came with a move of the project, so they are older than all keys of this cell. */
+/** An event with a key of another cell came with a move of the project, so it is older than all events of this cell. */
 const OLDEST_FIRST = `order by case when key > (select until - ${NUMBERS_OF_CELL} from numbers where name = 'keys and tokens')
   and key <= (select until from numbers where name = 'keys and tokens') then 1 else 0 end, key`;
 

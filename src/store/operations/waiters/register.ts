@@ -91,7 +91,7 @@ function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWait {
   };
 }
 
-/** A placeholder: journals read the row only of a message that starts a run. */
+/** A placeholder: journals read the row of a message only if the message starts a run. */
 const NO_ROW = [] as unknown as NewMessageRow;
 
 /** The part of a message that journals read, for an entry that is not a message. */

@@ -75,8 +75,8 @@ export interface DueWaiterRows {
 }
 
 /**
- * Waiters past their deadline, earliest first, with the page limits of `listWaiters`. `nextAtMs` is the earliest
- * deadline, if none has passed.
+ * Waiters past their deadline, earliest first, with the page limits of `listWaiters`. If no deadline has passed,
+ * `nextAtMs` is the earliest deadline.
  */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {

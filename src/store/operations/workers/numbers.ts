@@ -6,7 +6,7 @@ import { read, write } from '../operation.ts';
 
 /**
  * Reserves `count` consecutive numbers for keys and claim tokens, and returns the first. No number is used twice, even
- * after a restart. With many writers, the batch has reserved them before its transaction.
+ * after a restart. With many writers, the batch has reserved the numbers before its transaction.
  */
 export const reserveNumbers = write(
   { class: () => 'urgent' },

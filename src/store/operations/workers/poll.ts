@@ -54,7 +54,7 @@ interface NeglectedWork {
   eventAtMs: Millis | null;
 }
 
-/** The work that a worker of this cell would have. `nowMs` is the time of the database. */
+/** Whether and when a worker of this cell would have work. `nowMs` is the time of the database. */
 export async function pollCell(queries: Queries, nowMs: Millis): Promise<CellPoll> {
   const [seen, moving, [neglected]] = await Promise.all([
     pollDueWork(queries, []),

@@ -1,4 +1,4 @@
-/** Records heartbeats, expires workers without them, and finds the claims of workers that are gone. */
+/** Records heartbeats, expires workers that send none, and finds the claims of workers that are gone. */
 import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
 import { NO_PROJECT } from '../../../engine/operator-events/model.ts';
 import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
@@ -20,7 +20,7 @@ export interface HeartbeatArgs extends WorkerState {
 interface WorkerRow {
   id: string;
   beat_at_ms: number;
-  /** Negative: the worker has left, whatever the time of its last heartbeat. */
+  /** Negative if the worker has left, whatever the time of its last heartbeat. */
   timeout_ms: number;
   leaving: number;
 }
@@ -29,7 +29,7 @@ interface WorkerRow {
  * Records a heartbeat of `worker`. When `timeoutMs` have passed since the last heartbeat, in the time that all workers
  * share, any other worker may expire this worker. With `isLeaving`, the worker finishes its claims and starts no new
  * ones. `accountsVersion` is the version of the accounts with which the worker checks tokens and signs. `clock` is the
- * shared time and its lead over the clock, as the worker has them; absent before the first heartbeat.
+ * worker's copy of the shared time and of its lead over the database's clock; absent before the first heartbeat.
  */
 export const heartbeat = write(
   { class: () => 'urgent' },
@@ -113,9 +113,9 @@ export const expireWorkers = write(
 );
 
 /**
- * Marks the worker as having left. Its row stays until another worker expires it, and then serves its backlogs. With
- * several cells, a move may have brought claims of this worker whose attempts run in the engine that the worker has for
- * another cell. In that case, the worker stays alive until its last heartbeat times out.
+ * Marks the worker as having left. The row of the worker stays until another worker deletes it and takes over the
+ * backlogs. With several cells, a move may have brought claims of this worker whose attempts run in the engine that the
+ * worker has for another cell. In that case, the worker stays alive until its last heartbeat times out.
  */
 export const leave = write(
   { class: () => 'urgent' },
@@ -129,8 +129,8 @@ export const leave = write(
 );
 
 /**
- * Live workers whose last heartbeat reported accounts older than `accountsVersion` (default: the current version, which
- * is returned).
+ * Returns `accountsVersion` (default: the current version), and the live workers whose last heartbeat reported an older
+ * version.
  */
 export const workersWithOldAccounts = write(
   async (
@@ -168,7 +168,7 @@ export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: 
   return rows.map(refOf);
 });
 
-/** The claims of one worker, from the same index. */
+/** The claims of one worker, from the index of claimed messages. */
 export const claimsOf = read(async (queries: Queries, { worker }: { worker: WorkerId }): Promise<ClaimRef[]> => {
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages

@@ -17,7 +17,7 @@ export function bindingOf(parameters: URLSearchParams): Binding {
   throw new Error(`${BINDING_PARAMETER} must be one of ${BINDINGS.join(', ')}, not ${JSON.stringify(name)}`);
 }
 
-/** A client that sends no password to a server without channel binding, and rejects one that skips authentication. */
+/** A client that sends no password to a server without channel binding, and rejects a server without authentication. */
 export class BoundClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);

@@ -77,7 +77,7 @@ const types = {
 /** A statement of the store in PostgreSQL's syntax. */
 interface TranslatedStatement {
   text: string;
-  /** The name of the prepared statement. Absent: the server parses the text each time. */
+  /** The name of the prepared statement. If absent, the server parses the text each time. */
   name?: string;
 }
 
@@ -90,7 +90,7 @@ export class Connections {
   readonly #translated = new Map<string, TranslatedStatement>();
   readonly #names: Map<string, string>;
 
-  /** `pool`: a pool that other stores on the same server share. Default: a pool of its own. */
+  /** `pool` is a pool that other stores on the same server share. By default, the store has a pool of its own. */
   constructor(context: PostgresContext, pool = new ConnectionPool(context)) {
     this.#prepares = context.prepares;
     this.#pool = pool.join(this);

@@ -16,12 +16,12 @@ export const SSL_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'];
 /** As in libpq: trusts the system's certificate authorities, which means Node's own list here. */
 const SYSTEM = 'system';
 
-/** A server may accept encrypted connections, plain connections or both. The kind that worked last is tried first. */
+/** A server may accept encrypted connections, plain connections or both. The kind that succeeded last is tried first. */
 export class Encryption {
   readonly #kinds: readonly Ssl[];
   #current = 0;
 
-  /** Throws an error that names the invalid parameter. `isLocal`: a Unix socket, which is never encrypted. */
+  /** Throws an error that names the invalid parameter. `isLocal` means a Unix socket, which is never encrypted. */
   constructor(parameters: URLSearchParams, isLocal: boolean) {
     const rootcert = parameters.get('sslrootcert') ?? undefined;
     const defaultMode = rootcert === SYSTEM ? 'verify-full' : 'prefer';

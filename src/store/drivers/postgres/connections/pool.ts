@@ -39,7 +39,7 @@ export class ConnectionPool {
       idleTimeoutMillis: IDLE_MS,
       pipeline: true,
     });
-    // An idle connection broke: the pool opens another connection. Without a listener, the error would end the process.
+    // If an idle connection breaks, the pool opens another one. Without a listener, the error would end the process.
     this.#pool.on('error', () => {});
     // An error that breaks a connection in use rejects the running statement. The listener is added on `connect`, because
     // a server may report in one packet that it is ready and that it shuts down.

@@ -204,7 +204,7 @@ function sessionFor(
       isNamed: true,
     };
   }
-  // Disables generic plans: Citus has none for most statements, since the node depends on the statement's values.
+  // Disables generic plans: Citus cannot make one for most statements, since the node depends on the statement's values.
   const uninitialized: Session = {
     begin: [`select ${forWrites}, ${setConfigs(writing)}`],
     beginRead: [`select ${setConfigs(reading)}`],

@@ -42,8 +42,8 @@ function hintFor(name: string): string {
 }
 
 /**
- * `config`: the options of the client library, except `ssl`, which `encryption` adds. TCP keep-alive detects a server
- * that vanished. Throws like `locationOf`, and for invalid parameters of encryption.
+ * Returns the options of the client library in `config`, except `ssl`, which `encryption` adds. TCP keep-alive detects a
+ * server that vanished. Throws like `locationOf`, and for invalid parameters of encryption.
  */
 export function clientOptions(
   storeUrl: string,

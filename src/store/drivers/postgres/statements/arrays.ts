@@ -10,7 +10,7 @@ export type ColumnType = 'int8' | 'text' | 'bytea';
 
 const ELEMENT_OID: Record<ColumnType, number> = { int8: 20, text: 25, bytea: 17 };
 
-/** Contains the number of dimensions, null flag, element type, then length and lower bound of the only dimension. */
+/** The header contains the number of dimensions, null flag, element type, and length and lower bound of the dimension. */
 const HEADER_BYTES = 20;
 const NULL_LENGTH = -1;
 const HIGH_UNIT = 2 ** 32;
