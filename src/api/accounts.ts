@@ -17,7 +17,7 @@ export interface SigningKeys {
   next: string;
 }
 
-/** Lets a full token manage the tokens of its project (docs/decisions/029). `by`: the hash of the caller's token. */
+/** Lets a full token manage the tokens of its project (docs/decisions/029). `by` is the hash of that token. */
 export interface ProjectTokens {
   list(projectId: ProjectId): Promise<Token[]>;
   /** `secret`: the token itself, which is not stored. Throws `ApiError` 401, 412. */
@@ -35,22 +35,22 @@ export interface Accounts {
   /** `tokenHash`: SHA-256 of the whole token, base64url. Reads only memory, since every request is authenticated. */
   authenticate(tokenHash: string): Caller | undefined;
   /**
-   * Version of the accounts in memory, if other workers can change accounts too. A token that an older version accepted may
-   * have been revoked.
+   * The version of the accounts in memory; `undefined` if no other worker can change accounts. A token that was valid in
+   * an older version may have been revoked.
    */
   readonly sharedVersion?: number | undefined;
   /** Reads the accounts again, since other workers may have changed them. */
   refresh?(): Promise<void>;
   /**
-   * Returns `undefined` if the accounts in memory are current. They are outdated if this worker has not checked for changes for
-   * too long: the promise then resolves when they are current again, and rejects with `StoreUnavailable` if they cannot be read.
-   * Outdated accounts are sufficient for a project in another cell than the first, which works without the directory: for
-   * such a `projectId`, always returns `undefined`.
+   * Returns `undefined` if the accounts in memory are current. Otherwise this worker has not checked for changes for too
+   * long: the promise resolves when the accounts are current again, and rejects with `StoreUnavailable` if they cannot
+   * be read. Always returns `undefined` for a `projectId` in another cell than the first: such a project works without
+   * the directory, so outdated accounts are sufficient.
    */
   catchUp?(projectId?: ProjectId): Promise<void> | undefined;
   /**
-   * Called for an unknown token: reads the changes of other workers. Returns `undefined` if there is nothing to read: accounts
-   * were read for an unknown token within the last second, or no other worker can change them.
+   * Called for an unknown token: reads the changes of other workers. Returns `undefined` without reading if accounts
+   * were read for an unknown token within the last second, or if no other worker can change accounts.
    */
   refreshForUnknownToken?(): Promise<void> | undefined;
   /** The project with this name. The tokens of the project contain the name as `UserID`. */

@@ -221,7 +221,7 @@ class Edge {
 
 function hangUpOf(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
-  // No event follows if the connection is already closed.
+  // If the connection is already closed, no `close` event follows.
   if (response.closed) controller.abort();
   else response.once('close', () => controller.abort());
   return controller.signal;
@@ -233,8 +233,8 @@ function noRoute({ routes }: Match): ApiResponse {
 }
 
 /**
- * Checks the rules that Node does not check, and those whose violation it would answer without JSON (contract M 20.2).
- * Throws `ApiError`.
+ * Checks the rules that Node does not check, and the rules whose violation Node would answer without JSON
+ * (contract M 20.2). Throws `ApiError`.
  */
 function checkHead({ rawHeaders, headers, httpVersion }: IncomingMessage, { headerBytesMax }: ApiLimits): void {
   let bytes = 0;

@@ -21,7 +21,7 @@ const IN_PATHS: Readonly<Record<string, string>> = {
 interface Example {
   query?: Readonly<Record<string, string>>;
   headers?: Readonly<Record<string, string>>;
-  /** As JSON. */
+  /** The body, which is sent as JSON. */
   body?: unknown;
 }
 
@@ -30,7 +30,7 @@ const A_MESSAGE = { query: { messageIds: IN_PATHS['messageId'] ?? '' } };
 const A_DEAD_LETTER = { query: { dlqIds: IN_PATHS['dlqId'] ?? '' } };
 const AN_ENDPOINT = { body: { endpoints: [{ url: 'https://example.com/hook', name: 'shop' }] } };
 
-/** Examples by operation id. An operation without an example needs only its path. Bulk operations name a single item. */
+/** Examples by operation id. An operation without an example needs only its path. Bulk examples name a single item. */
 const OF_OPERATIONS: Readonly<Record<string, Example>> = {
   publish: { headers: { 'Upstash-Delay': '10s', 'Upstash-Retries': '5' }, body: A_BODY },
   enqueue: { body: A_BODY },

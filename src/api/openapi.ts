@@ -33,7 +33,7 @@ export interface Operation {
   security: Record<string, string[]>[];
   parameters?: Parameter[];
   requestBody?: { description?: string; required?: boolean; content: Content };
-  /** By status. */
+  /** The responses by status. */
   responses: Record<string, Response | { $ref: string }>;
 }
 
@@ -53,7 +53,7 @@ export interface Response {
   content?: Content;
 }
 
-/** By media type. Content without a schema is any bytes. */
+/** The content by media type. Content without a schema may be any bytes. */
 export type Content = Record<string, { schema?: JsonSchema; example?: unknown }>;
 
 /** Version of the interface, as in the path `/v2`. `waypost version` prints the release of the server. */
@@ -68,7 +68,7 @@ const DESCRIPTION = [
   'and connection headers that cannot be forwarded.',
 ].join(' ');
 
-/** Section by the first word of a path after `/v2`. A path that is not below `/v2` belongs to the server itself. */
+/** The section of each operation, by the first word of its path after `/v2`. Other paths belong to the server itself. */
 const SECTIONS: Readonly<Record<string, string>> = {
   publish: 'Publish',
   trigger: 'Publish',
@@ -247,7 +247,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const statuses = new Set(refusals);
   if (access !== 'public') statuses.add(401).add(429).add(503); // rate limits, and the store may be unavailable
-  if (access !== 'public' && access !== 'any') statuses.add(403); // there is an insufficient scope
+  if (access !== 'public' && access !== 'any') statuses.add(403); // the scope of the token may be insufficient
   if (path.includes(':')) statuses.add(404);
   if (Object.keys(takes).length > 0) statuses.add(400);
   if (configuresMessage(takes)) statuses.add(412);
@@ -321,7 +321,7 @@ function bodyOf({ operationId, takes = {} }: Route, schemas: SchemaWriter): Oper
   };
 }
 
-/** In JSON, a filter of several values may be a single value without an array. */
+/** In JSON, a filter that accepts several values may also be given as one value without an array. */
 function memberOf(schema: JsonSchema): JsonSchema {
   return schema['type'] === 'array' ? { anyOf: [schema['items'], schema] } : schema;
 }

@@ -19,7 +19,7 @@ const DISCARDED_BYTES_MAX = 64 * 1024;
 const DISCARD_LIMIT_MS = 2_000;
 const CLOSING_DISCARDED_BYTES_MAX = 16 * 1024 * 1024;
 
-/** A client that reads nothing of a stream for this time is disconnected. Streams write more often than this. */
+/** A client that reads nothing of a stream for this time is disconnected. Streams send something at shorter intervals. */
 const STALLED_MS = 5 * 60_000;
 
 /** Sends `apiResponse`. The connection stays open unless too much of the request is unread. */
@@ -28,7 +28,7 @@ export function respond({ request, response, connection }: Exchange, apiResponse
   if (stream) return startStream({ request, response, connection }, apiResponse, stream);
   if (onSent && response.closed) onSent();
   else if (onSent) response.once('close', onSent);
-  // Not `response.destroy()`: a response that waits behind another one would stay in memory.
+  // Not `response.destroy()`: a response that waits behind another response would stay in memory.
   if (cutOff?.aborted) request.socket.destroy();
   else cutOff?.addEventListener('abort', () => request.socket.destroy());
   const { type, body } = content ?? { type: 'application/json', body: json };
@@ -39,7 +39,7 @@ export function respond({ request, response, connection }: Exchange, apiResponse
   response.writeHead(status, {
     ...headers,
     ...(bytes === 0 ? undefined : { 'content-type': type }),
-    // A 304 describes a body that the client has, so its length is not 0.
+    // A 304 refers to a body that the client already has, so a `Content-Length` of 0 would be wrong.
     ...(status === 304 ? undefined : { 'content-length': bytes }),
     ...(isLast ? { connection: 'close' } : undefined),
   });
@@ -49,7 +49,7 @@ export function respond({ request, response, connection }: Exchange, apiResponse
   if (bytes > CHUNK_LENGTH && request.method !== 'HEAD') {
     connection.write(response, body, end);
   } else {
-    // Saves one write, compared with `write` and `end`.
+    // Needs one write less than `write` and `end`.
     if (!isDiscarding) return void response.end(body);
     response.write(body);
     end();
@@ -93,8 +93,8 @@ function isAwaitingContinue(request: IncomingMessage): boolean {
 }
 
 /**
- * Ends the response only when the client has stopped sending, or at a limit of time and bytes. Closing a socket while data
- * arrives resets it, and a client that is still sending would lose the response.
+ * Ends the response only when the client has stopped sending, or at a limit of time and bytes. Closing a socket while
+ * data arrives resets the connection, and a client that is still sending would lose the response.
  */
 function closeAfter(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
   let bytes = 0;

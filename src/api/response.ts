@@ -36,7 +36,7 @@ export interface Sink {
   on(event: 'drain', listener: () => void): unknown;
 }
 
-/** Within this time, a flush ends, a full disk is checked again, and no client gives up. */
+/** The `Retry-After` of a 503. Until then, a flush ends and a full disk is checked again, and no client gives up. */
 const RETRY_AFTER_S = 1;
 
 export const NO_BODY: ApiResponse = { status: 200, json: '' };

@@ -1,6 +1,7 @@
 /**
- * Finds the routes of a raw request target. Paths contain destinations unescaped. So this code never merges slashes, resolves
- * dots or decodes: each of these would destroy a destination (contract M 1.1, 4.3).
+ * Finds the routes of a raw request target. Paths contain destinations unescaped. So this code never merges slashes,
+ * resolves dots or decodes before the destination is found: each of these operations would change a destination
+ * (contract M 1.1, 4.3).
  */
 import { isName } from '../protocol/names.ts';
 import { pathAndQueryOf, percentDecode } from '../protocol/urls/request-target.ts';

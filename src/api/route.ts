@@ -20,9 +20,9 @@ import type { ApiResponse } from './response.ts';
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
- * The token that a route needs: none, any, one that may read, one that may publish, or a full one. A full token is always
- * sufficient. Lasting changes, such as schedules, need `full`. So do the signing keys, since a reader of the keys could forge
- * deliveries (contract M 2.2).
+ * The token that a route needs: none, any, one that may read, one that may publish, or a full token. A full token is
+ * always sufficient. Lasting changes, such as schedules, need `full`. The signing keys need `full` too, since a reader
+ * of the keys could forge deliveries (contract M 2.2).
  */
 export type Access = 'public' | 'any' | 'read' | 'publish' | 'full';
 
@@ -48,14 +48,14 @@ export interface Route {
   isTokenInHeaderOnly?: true;
   /** Whether the token of a run's delivery is sufficient, for data of that run (contract K 2). */
   isForItsRun?: true;
-  /** Whether a response may have many megabytes. Its request then waits for memory before it reads any row (P10). */
+  /** Whether a response may have many megabytes. If so, a request waits for memory before any row is read (P10). */
   isLong?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => ApiResponse | Promise<ApiResponse>;
 }
 
-/** The first members of every route. The response is a 200 without a body unless the route overrides it. */
+/** The first members of every route. The response is a 200 without a body unless the route sets other `responses`. */
 export function row(access: Access, method: RouteMethod, path: string, operationId: string) {
   const responses: Route['responses'] = { 200: undefined };
   return { access, method, path, operationId, responses };
@@ -113,7 +113,7 @@ export type CheckDestination = (url: URL) => undefined | string | Promise<undefi
 /** Time that advances only on request. It is the same for all projects. */
 export interface VirtualTime {
   nowMs(): Millis;
-  /** Whether no message and no run waits for a time. */
+  /** True if no message and no run is waiting for a time. */
   readonly isIdle: boolean;
   /** Advances the time. Resolves when everything that became due is done. */
   advance(ms: Millis): Promise<void>;
@@ -133,7 +133,7 @@ export interface Services {
   /** Absent if time is real. */
   virtualTime?: VirtualTime | undefined;
   log: EventLog;
-  /** By project, since projects share the lookups of names round-robin. */
+  /** The destination check for a project. Projects share the lookups of host names round-robin. */
   checkDestination: (projectId: ProjectId) => CheckDestination;
   quotas: Quotas;
   limits: Readonly<ApiLimits>;
@@ -141,7 +141,7 @@ export interface Services {
    * Names of headers that the operator's reverse proxy adds, such as `X-Forwarded-*`; never forwarded in blanket mode.
    */
   proxyHeaders: readonly string[];
-  /** Which plain headers of a publish are forwarded with its message. */
+  /** Selects the plain headers of a publish that are forwarded with its message. */
   plainHeaders: PlainHeaderPolicy;
   /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;
@@ -150,7 +150,7 @@ export interface Services {
   /** Resolves when every socket with input in this turn of the event loop has been read. */
   endOfTurn: () => Promise<void>;
   json: JsonThread;
-  /** Aborts when the listener closes. Endless responses must then end. */
+  /** Aborts when the listener closes. Each response that would never end must then be ended. */
   closing: AbortSignal;
 }
 

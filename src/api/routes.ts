@@ -61,7 +61,7 @@ export function createRoutes(services: Services): Route[] {
   return [...routes, ...documentRoutes(routes, services)];
 }
 
-/** The default of the setting, as the document shows it. */
+/** The default length of a page of the log, for the interface document. */
 const LOGS_PAGE_DEFAULT = 1_000;
 
 /** All routes, including optional routes, for descriptions. The handlers do not work, since they have no services. */

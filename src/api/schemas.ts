@@ -329,7 +329,7 @@ export const SessionSchema = exactly(
 export const TokenNameSchema = Type.String({ minLength: 1, maxLength: 100, description: 'printable characters' });
 /** The body of a request for a new token. */
 export const NewTokenSchema = Type.Object({ name: Type.Optional(TokenNameSchema), scope: TokenScopeSchema });
-/** `away`: the cells that cannot read and save, if any; `reasons`: by the name of the cell. */
+/** `away`: cells that cannot read and save, if any. `reasons`: the reason for each of these cells, by the cell's name. */
 export const HealthSchema = exactly(
   { status: Text, away: Type.Optional(Type.Array(Text)), reasons: Type.Optional(Type.Record(Type.String(), Text)) },
   'Health',

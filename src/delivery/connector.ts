@@ -11,7 +11,10 @@ import type { ProjectId } from '../engine/model.ts';
 import { type AddressClass, type AddressGuard, literalAddress } from './addresses/address-guard.ts';
 import type { LookUp, LookupRequest, Resolver } from './addresses/resolver.ts';
 
-/** The address guard blocked an address. It names only the class, since the addresses behind names are confidential. */
+/**
+ * The address guard blocked an address. The error names only the class of the address, since the addresses behind names
+ * are confidential.
+ */
 export class BlockedAddress extends Error {
   readonly addressClass: AddressClass;
 
@@ -23,22 +26,22 @@ export class BlockedAddress extends Error {
 }
 
 /**
- * Like undici's connector, with the project whose name look-ups are counted. It returns the socket at once, so that it can
- * be closed while it is connecting.
+ * Like undici's connector, with the project whose name look-ups are counted. The connector returns the socket at once,
+ * so that the socket can be closed while it is connecting.
  */
 export type Connector = (
   options: buildConnector.Options & { projectId: ProjectId },
   callback: (error: Error | null, socket: Socket | null) => void,
 ) => Socket | undefined;
 
-/** `buildConnector` returns the socket; its published type does not say so. */
+/** `buildConnector` returns the socket, although its published type declares no result. */
 type SocketReturningConnector = (
   options: buildConnector.Options,
   callback: (...result: buildConnector.CallbackArgs) => void,
 ) => Socket;
 
 export function createConnector(guard: AddressGuard, resolver: Resolver, verifyTls: boolean): Connector {
-  /** The look-up for the socket that is being opened. `open` calls it synchronously, so the next socket may replace it. */
+  /** The look-up for the socket that is being opened. `open` calls it synchronously, so each socket can set its own. */
   let lookUp: LookUp;
   const open = buildConnector({
     allowH2: false,
@@ -86,7 +89,7 @@ function guardedLookup(guard: AddressGuard, lookUp: LookUp): LookupFunction {
         if (first === undefined) return callback(noSuchHost(hostname), '');
         for (const { address } of addresses) {
           const refused = guard.blockedClass(address, hostname);
-          // One forbidden address blocks all: a name with both kinds is an attack or a mistake.
+          // One forbidden address blocks the name: a name with allowed and forbidden addresses is an attack or a mistake.
           if (refused !== undefined) return callback(new BlockedAddress(refused), '');
         }
         if (options.all) callback(null, addresses);

@@ -27,16 +27,19 @@ import { ResponseMemory } from './responses/response-memory.ts';
 export interface DeliveryOptions {
   clock: Machine;
   randomness: Randomness;
-  /** The project's current signing key, from the caller's cache. It is read at each attempt. */
+  /** The project's current signing key, from the caller's cache. The key is read at each attempt. */
   signingKey(projectId: ProjectId): string;
   addresses: AddressPolicy;
   /** Maximum duration of an attempt, and the default timeout of messages. */
   timeoutMsMax: Millis;
   /** Maximum length of a response body; the rest is truncated. */
   responseBytesMax: number;
-  /** The same for messages of a workflow run, whose response is a result. Default: `responseBytesMax`. */
+  /** Like `responseBytesMax`, for messages of a workflow run, whose response is a result. Default: `responseBytesMax`. */
   runResponseBytesMax?: number;
-  /** The same for a response that makes a run fail; its failure function receives the body. Default: `runResponseBytesMax`. */
+  /**
+   * Like `responseBytesMax`, for a response that makes a run fail; its failure function receives the body. Default:
+   * `runResponseBytesMax`.
+   */
   runFailureBytesMax?: number;
   /** Maximum memory of response bodies over all attempts. A response that exceeds it is truncated. */
   responseMemoryBytesMax: number;
@@ -167,7 +170,8 @@ class HttpDelivery implements Delivery {
     const { responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
     if (!run) return { responseBytesMax: responseBytesMax, failureBytesMax: responseBytesMax };
     const { runFailureBytesMax = runResponseBytesMax } = this.#options;
-    // The response to a `context.call` is its result, whatever the status. The response to a failure callback is discarded.
+    // The response to a `context.call` is the result of the call, whatever the status. The response to a failure callback
+    // is discarded.
     const failsRun = run.callType !== 'toCallback' && run.callType !== 'failureCall';
     return {
       responseBytesMax: runResponseBytesMax,

@@ -42,7 +42,7 @@ function verbatimPath(url: string): string | undefined {
   return match === null ? undefined : withSlash(match[1] ?? '/');
 }
 
-/** Hosts with other characters are sent in Punycode. */
+/** A host with characters outside ASCII is sent in Punycode. */
 function isAscii(authority: string | undefined): boolean {
   return authority !== undefined && /^[!-~]*$/.test(authority);
 }

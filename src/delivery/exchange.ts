@@ -44,7 +44,7 @@ export interface ExchangeRequest {
   responseBytesMax: number;
   /** Maximum length of the body of a response without a success status. */
   failureBytesMax: number;
-  /** Whether the headers and body of a 2xx response are needed (contract M 7.3.1). They are read in any case. */
+  /** Whether to keep the headers and body of a 2xx response (contract M 7.3.1), which are read in any case. */
   keepSuccess: boolean;
   /** Whether a 2xx response may contain the result of a run, which is then needed (contract K 5). */
   mayEndRun: boolean;

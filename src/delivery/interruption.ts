@@ -8,11 +8,11 @@ export interface Interruptible {
 
 /**
  * Groups attempts by their signal. Thousands of attempts share one signal, and an `AbortSignal` walks its whole list of
- * listeners to add or remove one. So each signal has a single listener for all its attempts.
+ * listeners to add or remove a listener. So each signal has a single listener for all its attempts.
  *
  * The attempts are in an array, not a Set. A Set with many changes allocates new tables, and each old table references the
- * next one and its former elements. Once such a table is in the old generation of the heap, it retains all later tables, and
- * with them every message, until a full garbage collection.
+ * next table and its own former elements. Once a table is in the old generation of the heap, it retains all later
+ * tables, and every message in these tables, until a full garbage collection.
  */
 export class Interruptions {
   readonly #groups = new Map<AbortSignal, Group>();

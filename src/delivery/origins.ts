@@ -4,7 +4,7 @@
  * Each origin (scheme, host, port) has a small pool of connections, so that a slow or dead endpoint can only exhaust its own
  * pool (P9). A connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`, this pool
  * knows whether a socket was used before, and can close a socket that is still connecting. The most recently used
- * connection is reused first, so that the others can time out.
+ * connection is reused first, so that the other connections can time out.
  */
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
@@ -74,17 +74,20 @@ export class Connection {
     });
   }
 
-  /** Call it when the request is written. */
+  /** Call this when the request is written. */
   expectHead(): void {
     this.#filter.expectHead();
   }
 
-  /** Call it when the head of the final response was read. */
+  /** Call this when the head of the final response was read. */
   headRead(): void {
     this.#filter.headRead();
   }
 
-  /** Returns the connection after a complete response; closes it if the head of the response was repaired. */
+  /**
+   * Returns the connection to its pool after a complete response. If the head of the response was repaired, closes the
+   * connection.
+   */
   release(): void {
     if (this.#filter.wasRepaired) return this.discard();
     this.responsesRead += 1;
@@ -98,7 +101,7 @@ export class Connection {
     this.close();
   }
 
-  /** Closes the connection and returns a new one, ahead of waiting lessees. */
+  /** Closes the connection and returns a new one for the same lessee, ahead of waiting lessees. */
   replace(): Connection {
     const fresh = this.#pool.replace(this);
     this.close();
@@ -112,7 +115,7 @@ export class Connection {
   }
 }
 
-/** The connections of one origin, and the attempts that wait for one of them. */
+/** The connections of one origin, and the attempts that wait for a connection. */
 class OriginPool {
   readonly origin: string;
   readonly #options: OriginsOptions;
@@ -225,7 +228,7 @@ export class Origins {
     this.#options = options;
   }
 
-  /** Gives `lessee` a connection to `origin`, now or when one is free. */
+  /** Gives `lessee` a connection to `origin`, now or when a connection is free. */
   lease(origin: string, lessee: Lessee): void {
     this.#poolOf(origin).lease(lessee);
   }

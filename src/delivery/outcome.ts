@@ -59,7 +59,7 @@ export function unreachable(error: Error, progress: Progress): Unreachable {
   return { kind: 'unreachable', reason, error: textOf(reason, code, error, progress) };
 }
 
-/** The address guard blocked the attempt, before any connection or right after it. */
+/** The address guard blocked the attempt, before or right after a connection was opened. */
 export function blocked(addressClass: AddressClass): Unreachable {
   return { kind: 'unreachable', reason: 'blocked', error: `destination refused: ${refusalText(addressClass)}` };
 }
@@ -104,7 +104,7 @@ function reasonOf(code: string, progress: Progress): UnreachableReason {
   // undici uses the same code when it closes the connection itself because of an invalid head.
   if (code === 'UND_ERR_SOCKET' && progress.responseStarted && !progress.headRead) return 'malformed';
   if (reason !== undefined) return reason;
-  // OpenSSL and certificate checks have too many codes to list. Before the request, no other cause is left.
+  // OpenSSL and certificate checks have too many codes to list, so every other error before the request is `tls`.
   if (progress.isTls && !progress.started) return 'tls';
   return /^ERR_(SSL|TLS|OSSL)_|^EPROTO$/.test(code) ? 'tls' : 'reset';
 }

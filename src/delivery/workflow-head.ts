@@ -33,9 +33,9 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 const END_STEP_BYTES = String(END_STEP_BYTES_MAX);
 
 /**
- * Adds alternating names and values in the message's dialect; `checkpoint` is a token (contract K 2). A `context.call` gets
- * none of these headers, since the called endpoint must not see the run. If the endpoint is a workflow, it must treat the
- * request as the start of a new run.
+ * Adds alternating names and values in the message's dialect; `checkpoint` is a token (contract K 2). A `context.call`
+ * gets none of these headers, since the called endpoint must not see the run. If the called endpoint is a workflow, it
+ * must treat the request as the start of a new run.
  */
 export function addWorkflowHeaders(
   added: string[],

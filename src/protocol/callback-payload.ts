@@ -35,8 +35,8 @@ export interface CallbackReport {
 
 /**
  * The report as JSON, assembled as bytes, since the two bodies can exceed the maximum length of a string. Header values
- * are text. With `forWorkflow`, header values have only characters of HTTP, since libraries create `Headers` from these
- * values.
+ * are decoded to text. With `forWorkflow`, a value whose text HTTP does not allow is not decoded, since libraries create
+ * `Headers` from the values.
  */
 export function encodeCallbackPayload(
   { body, sourceBody, url, header, sourceHeader, ...others }: CallbackReport,

@@ -7,7 +7,7 @@ export interface Cursor {
 
 const CURSOR = /^(\d{1,16})(?:-(\d{1,16}))?$/;
 
-/** `<unix ms>-<n>`. */
+/** The text of a cursor: `<unix ms>-<n>`. */
 export function encodeCursor(ms: number, n: number): string {
   return `${ms}-${n}`;
 }

@@ -25,7 +25,7 @@ const CONNECTION_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** Anything but tab and the printable part of Latin-1. */
+/** Matches any character except tabs and the printable characters of Latin-1. */
 const UNSENDABLE = /[^\t -~\x80-\xff]/;
 
 /** True when `lowerName` (lower-case) belongs to the connection and is never forwarded. */
@@ -46,7 +46,7 @@ export function isHeaderValue(value: string): boolean {
 // ASCII letters only: letters like "ß" or "İ" would change length in upper case, so they stay unchanged.
 const MISSPELT = /(?<![^-])[a-z]|(?<=[^-])[A-Z]/g;
 
-/** `x-api-key` to `X-Api-Key`: the spelling in every header map (contract M 3.5). */
+/** Converts `x-api-key` to `X-Api-Key`, the spelling in every header map (contract M 3.5). */
 export const canonicalHeaderName: (name: string) => string = memo((name) =>
   name.replace(MISSPELT, (letter) => (letter >= 'a' ? letter.toUpperCase() : letter.toLowerCase())),
 );
@@ -64,7 +64,7 @@ export function addHeader(map: HeaderMap, name: string, value: string): void {
   else values.push(value);
 }
 
-/** The header map of a flat list `[name, value, name, value, …]` as Node's `rawHeaders` and undici give it. */
+/** The header map of the flat list `[name, value, name, value, …]` that Node's `rawHeaders` and undici provide. */
 export function headerMapFromRaw(rawHeaders: readonly string[]): HeaderMap {
   const map = newHeaderMap();
   for (let i = 0; i + 1 < rawHeaders.length; i += 2) addHeader(map, rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '');

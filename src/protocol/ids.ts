@@ -8,7 +8,7 @@ export type RandomBytes = (count: number) => Uint8Array;
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
 const BASE = ALPHABET.length;
 const CODES = Uint8Array.from(ALPHABET, (letter) => letter.charCodeAt(0));
-/** Value of the digit with a character code, or -1. */
+/** The value of the base58 digit with each character code; -1 for other characters. */
 const DIGITS = Int8Array.from({ length: 128 }, (_, code) => ALPHABET.indexOf(String.fromCharCode(code)));
 /** Bytes below this limit are evenly spread over the digits; other bytes are dropped. */
 const FAIR_BYTES = 256 - (256 % BASE);

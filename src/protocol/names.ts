@@ -26,7 +26,10 @@ export function isDotSegment(text: string): boolean {
   return DOT_SEGMENT.test(text);
 }
 
-/** Like `checkName`, but also rejects `.` and `..`. Only for new names: older versions accepted both, and such items can still be deleted. */
+/**
+ * Like `checkName`, but also rejects `.` and `..`. Only for new names: older versions accepted `.` and `..` as names,
+ * and the items with these names can still be deleted.
+ */
 export function checkNewName(kind: Exclude<NameKind, 'label'>, name: string, header?: string): void {
   checkName(kind, name, header);
   if (!isDotSegment(name)) return;

@@ -82,7 +82,7 @@ export function hides(redaction: Redaction | undefined, name: string): boolean {
   return redaction !== undefined && (redaction.headers === 'all' || redaction.headers.includes(name));
 }
 
-/** The URLs of callbacks and workflows are header values, too. */
+/** Masks the password of a URL, since the URLs of callbacks and workflows are header values, too. */
 function shownValue(value: string): string {
   return maskPassword(decodeWireText(value));
 }

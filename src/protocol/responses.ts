@@ -15,7 +15,8 @@ const ADDRESS_LENGTH_MAX = 1_000;
 
 /**
  * The end of an error text about a redirect of the request for `url`; empty if the response is not a redirect. The text
- * has no address if there is none or `redaction` hides it, and never has the query, which may contain secrets.
+ * has no address if the response has none or `redaction` hides it. The query of the address, which may contain secrets,
+ * is always left out.
  */
 export function redirectText(
   { status, header }: { status: number; header: HeaderMap },

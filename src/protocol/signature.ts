@@ -43,7 +43,7 @@ export function signDelivery({ url, body, signingKey, nowS, jwtId, dialect }: Si
     iss: prefixOf(dialect),
     sub: url,
     exp: nowS + LIFETIME_S,
-    nbf: 0, // Not `iat`: a receiver with a slow clock would reject it.
+    nbf: 0, // Not the time of `iat`, which a receiver with a slow clock would reject.
     iat: nowS,
     jti: jwtId,
     body: bodyClaim(body),
@@ -96,7 +96,7 @@ export interface SignatureFailure {
   reason: string;
 }
 
-/** `claim` names the first failed check. Claims are checked only if the signature is valid, and then all of them. */
+/** `claim` names the first failed check. All claims are checked, but only if the signature is valid. */
 export type SignatureVerdict =
   | { valid: true; claims: SignatureClaims }
   | { valid: false; claim: SignatureFailure['claim']; failures: SignatureFailure[] };

@@ -6,7 +6,10 @@
 import { isHeaderValue, trimBlanks } from './headers.ts';
 import type { HeaderMap, TraceContext } from './options/settings.ts';
 
-/** In characters. The standards require at least 512 for `tracestate`, and allow a limit of 8,192 for `baggage`. */
+/**
+ * Maximum lengths in characters. The standards require at least 512 for `tracestate`, and allow a limit of 8,192 for
+ * `baggage`.
+ */
 const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
 
 /**

@@ -8,7 +8,8 @@ import type { Accounts, Caller } from '../accounts.ts';
 import type { Access } from '../route.ts';
 
 /**
- * Cached, since most requests come with the same few tokens. The cache grants no access: each request looks its hash up.
+ * Cached, since most requests come with the same few tokens. The cache grants no access: the hash is looked up for each
+ * request.
  */
 const hashOf = memo(hashToken);
 
@@ -48,8 +49,8 @@ const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
  * Throws `ApiError` 403 if the scope of the token is insufficient. `access` is `undefined` if there is no such route.
  */
 export function authorize({ scope }: Caller, method: string, access: Access | undefined): void {
-  // Only a caller that may read learns that a route does not exist. For other scopes, unknown and forbidden paths look the
-  // same.
+  // Only a caller with read access learns that a route does not exist. For callers with other scopes, unknown and
+  // forbidden paths look the same.
   const wanted = access ?? (method === 'GET' ? 'read' : 'full');
   if (!ADMITTED[scope].includes(wanted)) throw forbidden(scope);
 }

@@ -1,7 +1,8 @@
 /**
- * Rejects requests from pages of origins that are not allowed. A page of any origin can send requests to this machine, and
- * in development everybody knows the token. So such requests are rejected before their bodies are read, as are requests
- * with a `Host` name that could belong to such a page (decision 026). Clients other than browsers send no origin.
+ * Rejects requests from pages of origins that are not allowed. A page of any origin can send requests to this machine,
+ * and in development everybody knows the token. So requests of such pages are rejected before their bodies are read.
+ * Requests whose `Host` could be the name of another site are rejected too (decision 026). Clients other than browsers
+ * send no origin.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
@@ -10,7 +11,7 @@ import { type ApiResponse, NO_BODY, refusal } from '../response.ts';
 import type { Match } from '../route-finder.ts';
 
 export interface BrowserRules {
-  /** Origins whose pages may call, as browsers write them: `https://console.example.com`. */
+  /** Origins whose pages may call the API, as browsers write origins: `https://console.example.com`. */
   origins: readonly string[];
   /**
    * Names that a request may use for the server besides addresses, loopback names and names without a dot:
@@ -45,8 +46,8 @@ export class Browsers {
   }
 
   /**
-   * Returns the response to a rejected or preflight request. For any other request, it sets the headers that let the browser
-   * show the response to its page, and returns `undefined`.
+   * Returns the response to a rejected or preflight request. For any other request, sets the headers that let the
+   * browser show the response to its page, and returns `undefined`.
    */
   responseTo(
     { headers, method }: IncomingMessage,
@@ -90,8 +91,8 @@ function isForAnyOrigin(match: Match | undefined): boolean {
 }
 
 /**
- * For a request without an origin: true if the browser says that a page of another site loads it, for example as an image
- * or a script. A followed link is allowed.
+ * For a request without an origin: true if the browser says that a page of another site loads it, for example as an
+ * image or a script. False if the user followed a link.
  */
 function isOfOtherPage(headers: IncomingMessage['headers']): boolean {
   const site = headers['sec-fetch-site'];

@@ -77,8 +77,8 @@ export class Connection {
   }
 
   /**
-   * Aborts once the client has closed its side: the client may have left, or may only send no further request. A response
-   * that waits for optional data is then sent at once.
+   * Aborts once the client has closed its side of the connection. The client may have left, or may still wait for
+   * responses. A response that waits for optional data is then sent at once.
    */
   get leaving(): AbortSignal {
     if (this.#leaving) return this.#leaving.signal;
@@ -90,7 +90,7 @@ export class Connection {
     return leaving.signal;
   }
 
-  /** Call it for each request when it arrives. */
+  /** Call this for each request when it arrives. */
   addRequest(request: IncomingMessage, response: ServerResponse): void {
     this.#started += 1;
     this.#pending.set(response, request);
@@ -104,8 +104,8 @@ export class Connection {
   }
 
   /**
-   * Call it before each response is sent. Returns whether this response is the last one of the connection, which is never the
-   * case while later requests are pending.
+   * Call this before each response is sent. Returns whether this response is the last one of the connection, which is
+   * never the case while later requests are pending.
    */
   noteResponse(response: ServerResponse, status: number): boolean {
     this.#refusals = status === 401 ? this.#refusals + 1 : 0;
@@ -126,14 +126,15 @@ export class Connection {
     this.#isEnding = true;
   }
 
-  /** Reads the connection round-robin with others, and no faster than responses to its requests are sent. */
+  /** Reads the connection round-robin with other connections, and no faster than its responses are sent. */
   pace(): void {
     this.#input = PacedInput.of(this.#socket, this, this.#pacer);
   }
 
   /**
-   * Call it when the client has sent invalid HTTP. Calls `respond` once the responses to all earlier requests are sent, but
-   * not if the response that is being sent belongs to the incomplete request.
+   * Call this when the client has sent invalid HTTP. Calls `respond` once the responses to all earlier requests are
+   * sent. If the response to the incomplete request is already being sent, closes the connection without calling
+   * `respond`.
    */
   fail(respond: () => void): void {
     if (this.#onResponseEnd) return; // every further byte calls `fail` again

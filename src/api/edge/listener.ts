@@ -22,7 +22,7 @@ export interface ListenerOptions {
   connections: Connections;
   /** Sends the response to a request. Never throws. */
   serve: (request: IncomingMessage, response: ServerResponse) => void;
-  /** Called when no more connections are accepted. Endless responses must then end. */
+  /** Called when no more connections are accepted. Each response that would never end must then be ended. */
   onClosing: () => void;
   /** Called when the last connection is closed. */
   onClosed: () => Promise<void>;
@@ -45,7 +45,7 @@ export class Listener {
     this.#onClosing = closing;
     this.#onClosed = ended;
     this.server.on('request', (request, response) => {
-      // The request is still served; the engine rejects messages when the server no longer accepts any.
+      // The request is still served. The engine rejects a message if the server no longer accepts messages.
       if (this.#closing !== undefined) response.setHeader('connection', 'close');
       serve(request, response);
     });
@@ -160,7 +160,7 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
     requireHostHeader: false,
     insecureHTTPParser: false,
   });
-  // Set here, not in the options: there Node rejects a header timeout that is longer than the request timeout.
+  // Set here, because Node rejects options whose header timeout is longer than the request timeout.
   server.headersTimeout = limits.headersTimeoutMs;
   server.requestTimeout = limits.requestTimeoutMs;
   server.keepAliveTimeout = limits.keepAliveTimeoutMs;
@@ -169,7 +169,7 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET_MAX;
   server.maxHeadersCount = HEADER_LINES_MAX + 1;
   server.maxConnections = limits.connectionsMax;
-  // A client may close its side after its last request, and still receives all responses.
+  // A client may close its side of the connection after its last request, and still receives all responses.
   Object.assign(server, { httpAllowHalfOpen: true });
   // Without these listeners, Node would send `100 Continue` to every client, and reject other expectations without JSON.
   server.on('checkContinue', (request, response) => server.emit('request', request, response));

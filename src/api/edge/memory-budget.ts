@@ -1,6 +1,7 @@
 /**
- * Bounds the memory of request bodies or responses, for any number of clients (P10). Projects share the memory like slots
- * (`src/engine/lanes/budget.ts`): one project alone gets seven eighths, so that others find capacity (P9).
+ * Bounds the memory of request bodies or responses, for any number of clients (P10). Projects share the memory like
+ * slots (`src/engine/lanes/budget.ts`): a project alone gets at most seven eighths, so that the next project finds
+ * capacity (P9).
  */
 import { capacityBelowThreshold } from '../../engine/lanes/budget.ts';
 import type { ProjectId } from '../../engine/model.ts';

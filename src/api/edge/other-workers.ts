@@ -2,7 +2,7 @@
 import type { CheckpointClaim } from '../../protocol/workflow/checkpoints.ts';
 import type { ApiResponse } from '../response.ts';
 
-/** A checkpoint as it came from its endpoint. */
+/** A checkpoint request, unchanged as its endpoint sent it. */
 export interface CheckpointRequest {
   caller: CheckpointClaim;
   /** The token from which `caller` was read. */
@@ -20,8 +20,8 @@ export interface OtherWorkers {
   /** The number of this worker, counted from 0. */
   readonly own: number;
   /**
-   * Forwards a checkpoint to a worker, and resolves to its response. There is no time limit. Resolves to `undefined` if the
-   * worker has no such call, or has ended. `hangUp` aborts when the client has disconnected.
+   * Forwards a checkpoint to a worker, and resolves to its response. There is no time limit. Resolves to `undefined` if
+   * the worker does not make the call of the checkpoint, or has ended. `hangUp` aborts when the client has disconnected.
    */
   forward(worker: number, checkpoint: CheckpointRequest, hangUp: AbortSignal): Promise<ApiResponse | undefined>;
   /** Handles the checkpoints that other workers forward to this worker. `handle` never rejects. */

@@ -125,12 +125,12 @@ export class PacedInput {
   #buffered: Buffer = EMPTY;
   /** Whether the connection waits to start its only request. */
   #isStarting = false;
-  /** Whether the client has closed its side, but the parser has not been notified. */
+  /** Whether the client has closed its side of the connection, but the parser has not been notified. */
   #isFinishing = false;
-  /** Number of next bytes that belong to the body of the latest request; a lower bound. */
+  /** Minimum number of the next bytes that belong to the body of the latest request. */
   #bodyBytesMin = 0;
 
-  /** `undefined` for a socket that is not a network socket. */
+  /** Returns `undefined` if the socket is not a network socket. */
   static of(socket: Socket, connection: PacedConnection, pacer: Pacer): PacedInput | undefined {
     // The HTTP server's own listeners: one passes bytes to the parser, the other the end of the input.
     const parse = socket.listeners('data').at(-1) as ((bytes: Buffer) => void) | undefined;
@@ -153,7 +153,7 @@ export class PacedInput {
     socket.on('data', (bytes: Buffer) => this.#receive(bytes));
     socket.on('end', () => {
       this.#isFinishing = true;
-      // The last requests of a client that has closed its side may still be buffered.
+      // A client may close its side of the connection while its last requests are still buffered.
       if (this.#buffered.length === 0) this.#finishInput();
       else this.#pacer.add(this);
     });
@@ -163,7 +163,7 @@ export class PacedInput {
     });
   }
 
-  /** Call it when a response was sent. */
+  /** Call this when a response was sent. */
   resume(): void {
     if (this.#buffered.length > 0) this.#pacer.add(this);
   }

@@ -15,8 +15,8 @@ type Cidr = [Address, number];
 export type CallerIpReader = (peer: string | undefined, forwardedFor: string | undefined) => string | undefined;
 
 /**
- * A reader that trusts only those entries of `X-Forwarded-For` that `trustedProxies` (addresses or CIDRs) have added. Throws a
- * `TypeError` that names the first invalid entry.
+ * Returns a reader that trusts only the entries of `X-Forwarded-For` that `trustedProxies` (addresses or CIDRs) have
+ * added. Throws a `TypeError` that names the first invalid entry.
  */
 export function callerIpReader(trustedProxies: readonly string[]): CallerIpReader {
   const trusted = trustedProxies.map(parseCidr);
@@ -87,7 +87,7 @@ function parseCidr(text: string): Cidr {
 /** Throws `ApiError` 400 if the headers of the request make no valid URL. */
 export type CalledUrlReader = (request: Pick<IncomingMessage, 'headers' | 'socket' | 'url'>) => CalledUrl;
 
-/** A reader that trusts `X-Forwarded-Proto` and `X-Forwarded-Host` if the peer is a trusted proxy. */
+/** Returns a reader that trusts `X-Forwarded-Proto` and `X-Forwarded-Host` if the peer is a trusted proxy. */
 export function calledUrlReader(isTrusted: (peer: string) => boolean): CalledUrlReader {
   return ({ headers, socket, url: rawTarget = '/' }) => {
     const isForwarded = socket.remoteAddress !== undefined && isTrusted(socket.remoteAddress);

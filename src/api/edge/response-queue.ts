@@ -9,7 +9,7 @@ import { ClientDisconnected } from '../requests/request-body.ts';
 import type { ApiResponse } from '../response.ts';
 import { MemoryBudget } from './memory-budget.ts';
 
-/** Time to send a response while others wait for its memory: enough for 50 MiB at 14 Mbit/s. */
+/** Maximum time to send a response while other projects wait for its memory: enough for 50 MiB at 14 Mbit/s. */
 const SEND_LIMIT_MS = 30_000;
 
 /** The memory that is reserved for a response. */
@@ -18,7 +18,7 @@ export interface MemoryReservation {
   cutOff: AbortSignal;
   /** Changes the reservation to `bytes`, even if that exceeds the free memory. */
   resize: (bytes: number) => void;
-  /** Frees the memory. Call it exactly once. */
+  /** Frees the memory. Call this exactly once. */
   release: () => void;
 }
 
@@ -33,7 +33,7 @@ export class ResponseQueue {
   readonly #clock: Clock;
   /** The waiting responses of each project, in order of arrival. The projects are in the order of the rotation. */
   readonly #waiting = new Map<ProjectId, QueuedResponse[]>();
-  /** The controllers of responses whose `SEND_LIMIT_MS` has passed. */
+  /** The abort controllers of responses that were not sent within `SEND_LIMIT_MS`. */
   readonly #overdue = new Set<AbortController>();
 
   constructor(bytesMax: number, clock: Clock) {
@@ -95,7 +95,7 @@ export class ResponseQueue {
         // Other projects may overtake a waiting response, but only for a limited time.
         if (this.#clock.elapsedMs - first.sinceMs >= SEND_LIMIT_MS) return;
       }
-      // Otherwise the project waits for one of its own responses, which affects no other project.
+      // If the project has memory, it waits only for its own responses, and other projects are not affected.
     }
   }
 

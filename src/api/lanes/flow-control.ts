@@ -50,7 +50,7 @@ export const FLOW_KEY = shapeOf<[FlowKey]>()(
       Type.Integer({ minimum: 0, description: 'seconds; 0 without a rate' }),
       ({ rate, periodS }) => (rate === undefined ? 0 : periodS),
     ],
-    // In seconds, unlike other times (contract M 3.1).
+    // A time in seconds, unlike other times (contract M 3.1).
     ratePeriodStart: [
       Type.Integer({ minimum: 0, description: 'Unix time in seconds; 0 before the first period' }),
       ({ periodStartedAtMs = 0 }) => Math.floor(periodStartedAtMs / 1000),
@@ -163,7 +163,7 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
     {
       ...row('full', 'POST', `${keyPath}/reset`, 'resetFlowControlKey'),
       ...invalidName,
-      // Attempts in flight are counted for each request, so there is nothing else to reset.
+      // Attempts in flight are counted anew whenever their number is needed, so there is no other counter to reset.
       summary: 'The same as resetRate.',
       handle: resetRate,
     },
@@ -196,7 +196,7 @@ function keyOfCursor(cursor: string): string {
   return key;
 }
 
-/** Throws `ApiError` 400 when there is nothing to pin, or a period without a rate. */
+/** Throws `ApiError` 400 if the pin sets neither parallelism nor rate, or sets a period without a rate. */
 function pinOf(pin: FlowPin): FlowPin {
   const { parallelism, rate, periodS } = pin;
   if (parallelism === undefined && rate === undefined) {

@@ -279,7 +279,7 @@ export function runDlqRoutes(services: Services): Route[] {
     const { ids, ...args } = await readBulk(RUN_START_FILTERS, START_COUNT_LIMITS, call);
     const { items, cursor } = ids ? { items: [], cursor: undefined } : await runs.list(projectId, args);
     const { started, refused } = await startAll(start, projectId, ids ?? idsOf(items), override);
-    // The caller has named the runs, so the response says why none was started.
+    // The caller has named the runs, so the response gives the reason if no run was started.
     if (ids && started.length === 0 && refused) throw startError(refused.reason, refused.dlqId);
     return jsonResponse(200, { workflowRuns: started.map(startedView), cursor });
   }

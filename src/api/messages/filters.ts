@@ -32,20 +32,20 @@ import {
 /** The parameters of one list or bulk action. */
 export interface Filters<Row extends Parameter = Parameter> {
   rows: readonly Row[];
-  /** Whether the request changes everything that matches; then the JSON body may have filters too. */
+  /** Whether the request changes everything that matches. If so, the JSON body may have filters too. */
   isBulk: boolean;
-  /** The parameters that apply even when ids are given: a list by ids can be longer than a page. */
+  /** The parameters that apply even when ids are given, such as `cursor`: a list of ids can be longer than a page. */
   usedWithIds: ReadonlySet<string>;
 }
 
 /** The query, headers and body that a route accepts. Handlers read the same rows that the OpenAPI document shows. */
 export interface AcceptedInput {
-  /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
+  /** Filters in the query. Bulk actions also read filters from a JSON object in the body (contract M 21.3). */
   filters?: Filters;
   /** Parameters of the query besides filters. */
   query?: readonly Parameter[];
   configHeaders?: readonly ConfigHeader[];
-  /** Whether the query may also have config headers. The query of a path that ends in a destination always may. */
+  /** Whether the query may have config headers, which a query after an embedded destination may have in any case. */
   isConfiguredByQuery?: true;
   /** A JSON body of this shape, or bytes of any content type. */
   body?: TSchema | 'bytes';
@@ -145,7 +145,10 @@ export function countParameter({ countDefault, countMax }: CountLimits): Paramet
   );
 }
 
-/** The default count of official clients, sent with every cancel. The newest documents that all matches are cancelled. */
+/**
+ * The default of official clients, which they send with every cancel, although their newest documentation says that all
+ * matches are cancelled.
+ */
 const CLIENT_DEFAULT_COUNT = 100;
 
 const CANCEL_COUNT = parameter(
@@ -215,7 +218,7 @@ export function readFilters<Row extends Parameter>(
 
 type Paging = { ids?: string[] } & { [Member in 'count' | 'cursor' | 'order']?: PageRequest[Member] | undefined };
 
-/** Like `readFilters`, with the page of a list. */
+/** Like `readFilters`, but also reads which page of a list is requested. */
 export function readSelection<Row extends Parameter>(
   filters: Filters<Row>,
   countDefault: number,

@@ -24,7 +24,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
   const countDefault = Math.min(logsPageDefault, COUNT_MAX);
   const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX });
 
-  /** Both members are JSON; the last page has no cursor. */
+  /** Returns both members as JSON text. The last page has no cursor. */
   async function list({ projectId, rawQuery }: Call, bytesMax = PAGE_BODY_BYTES_MAX) {
     const { ids, filter, page: request } = readSelection(filters, countDefault, rawQuery);
     const args = { filter: ids ? { messageId: ids } : filter, page: { ...request, bytesMax } };

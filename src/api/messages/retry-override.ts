@@ -54,7 +54,7 @@ function splitConfigHeaders(rawHeaders: readonly string[]): { given: Map<string,
   return { given, configHeaders };
 }
 
-/** Options that can be replaced for a message but not for a run, whose steps set them. */
+/** Options that can be replaced for a message, but not for a run: the steps of the run set these options. */
 const MESSAGE_ONLY_OPTIONS: readonly [string, string][] = [
   ['method', OPTIONS.method.name],
   ['header', 'Upstash-Forward'],

@@ -85,7 +85,7 @@ export class Console {
   async file(name: string, rawHeaders: readonly string[]): Promise<ApiResponse> {
     const files = this.#files ?? (await this.#read());
     if (files === undefined) return notBuilt();
-    // The application has a screen for each path, so every path that is not a file leads to it.
+    // The application has a screen for each path, so every path that is not a file leads to the application.
     const isHashed = name.startsWith(HASHED);
     const file = files.get(name) ?? (isHashed ? undefined : files.get('index.html'));
     if (file === undefined) return refusal(404, 'not found');

@@ -8,7 +8,7 @@ import { headerOf } from '../route.ts';
 export interface PreparedContent {
   contentType: string;
   bytes: Uint8Array;
-  /** The compressed bytes; absent if they are not shorter. */
+  /** The compressed bytes; absent if compression does not shorten the content. */
   gzip?: Uint8Array;
   /** Changes with the content; the same for both forms. */
   etag: string;

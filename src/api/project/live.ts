@@ -60,7 +60,7 @@ const LiveSchema = Type.String({
 /** Maximum open streams of a project in each worker. */
 const STREAMS_MAX = 16;
 
-/** The longest time that a stream stays open after its token was revoked. */
+/** The interval of heartbeats, and so the longest time that a stream stays open after its token was revoked. */
 const HEARTBEAT_MS = 15_000;
 
 const PAGE_MAX = 1_000;
@@ -167,7 +167,7 @@ export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Rou
   ];
 }
 
-/** Entries are dropped while the client has not read this many bytes. The last chunk may exceed the limit. */
+/** Entries are dropped while this many bytes or more wait for the client. The last chunk may exceed the limit. */
 export const UNREAD_BYTES_MAX = 256 * 1024;
 
 /** Events are combined into chunks of about this many characters. */

@@ -85,7 +85,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
       engine.storeOf(projectId).backlog.readFailures(),
       engine.storeOf(projectId).backlog.readStorage(),
     ]);
-    // The size of a shared database tells a project about others. Without secret tokens there is nothing to hide.
+    // The size of a shared database would tell about other projects. Without secret tokens there is nothing to hide.
     const isSecret = isShared && tokens !== undefined;
     const { logsMs, dlqMs } = engine.retention;
     return jsonResponse(200, {
@@ -224,11 +224,11 @@ interface ProjectMetric {
   readonly name: string;
   readonly label?: string;
   readonly meaning: string;
-  /** Samples by value of the label; `''` for a metric without a label. */
+  /** Returns the samples by the value of the metric's label; `''` for a metric without a label. */
   readonly read: (numbers: ProjectNumbers) => Readonly<Record<string, number>>;
 }
 
-/** All are gauges: each request may reach another worker, so counters of a single worker would go up and down. */
+/** All metrics are gauges: each request may reach another worker, so counters of one worker would go up and down. */
 export const PROJECT_METRICS: readonly ProjectMetric[] = [
   {
     name: 'waypost_project_messages',

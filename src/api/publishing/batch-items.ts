@@ -20,9 +20,9 @@ export interface ItemServices {
 }
 
 /**
- * Reads the array and passes it to `handle`. Throws `ApiError` that names the item. `mayContinueRun`: the sender may be a
- * running workflow, which gets 422 instead of 400, because its library takes a 400 for the end of the run, and 412
- * instead of 413 (contract W 4.7).
+ * Reads the array and passes it to `handle`. Throws `ApiError` that names the item. With `mayContinueRun`, the sender
+ * may be a running workflow, which gets 422 instead of 400, and 412 instead of 413: the workflow's library takes a 400
+ * for the end of the run (contract W 4.7).
  */
 export async function handleItems<T>(
   body: RequestBody,

@@ -110,7 +110,8 @@ export function batchRoutes(services: Services): Route[] {
     const { destination, body, queue, rawHeaders, isSentByRun } = requestItem;
     const { groups, budget, nowMs, callerIp, plainHeaders } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
-    // The item inherits the trace of the batch request, but neither its headers nor its token. Its own Authorization is forwarded.
+    // The item inherits the trace of the batch request, but neither its headers nor its token. The `Authorization` header
+    // of the item is forwarded.
     const source = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, plainHeaders };
     const input = { ...source, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);

@@ -1,6 +1,6 @@
 /**
  * The config headers that each kind of request may have (contract M 4.2). The OpenAPI document lists them; other config
- * headers are reported as ignored. Their names, meanings and schemas are in `protocol/options/config-options.ts`.
+ * headers are reported as ignored. `protocol/options/config-options.ts` defines their names, meanings and schemas.
  */
 import { Type } from '@sinclair/typebox';
 import {
@@ -83,20 +83,20 @@ const SCHEDULE_ONLY_HEADERS: readonly ConfigHeader[] = Object.values(SCHEDULE_OP
 const TRIGGER_ONLY_HEADERS: readonly ConfigHeader[] = [...Object.values(TRIGGER_OPTIONS), ...WORKFLOW_LIBRARY_HEADERS];
 const RUN_HEADERS: readonly ConfigHeader[] = [...Object.values(RUN_OPTIONS), ...TRIGGER_ONLY_HEADERS];
 
-/** Read by a wait, whose result is a message. */
+/** Headers of a wait. The result of a wait is a message. */
 export const WAIT_HEADERS: readonly ConfigHeader[] = [...RUN_HEADERS, ...MESSAGE_HEADERS];
 
-/** Read by the end of a run. */
+/** Headers of the request that ends a run. */
 export const RUN_END_HEADERS: readonly ConfigHeader[] = [OPTIONS.workflowCreatedAt];
 
-/** Read by the creation of a schedule. */
+/** Headers of the request that creates a schedule. */
 export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [
   ...SCHEDULE_ONLY_HEADERS,
   ...MESSAGE_HEADERS,
   OPTIONS.headerForward,
 ];
 
-/** Read by a publish. */
+/** Headers of a publish. */
 export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ...MESSAGE_HEADERS,
   ...Object.values(PUBLISH_OPTIONS),
@@ -104,12 +104,12 @@ export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ...RUN_HEADERS,
 ];
 
-/** Read by an enqueue. The queue determines when its messages are delivered, so they have no delay (contract M 12.7). */
+/** Headers of an enqueue. They include no delay, since the queue determines the delivery times (contract M 12.7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
   (known) => !known.notFor?.includes('enqueue') && ![...SCHEDULE_ONLY_HEADERS, ...RUN_HEADERS].includes(known),
 );
 
-/** Read by the trigger of a workflow run. The server adds the other headers of the workflow protocol. */
+/** Headers of the request that triggers a workflow run. The server adds the other headers of the workflow protocol. */
 export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   OPTIONS.workflowRunId,
   ...MESSAGE_HEADERS.filter(({ name }) => !name.startsWith('Upstash-Callback')),
@@ -118,16 +118,16 @@ export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
   ...TRIGGER_ONLY_HEADERS,
 ];
 
-/** Read by a DLQ retry: each replaces the option of the dead message (contract M 17.4). */
+/** Headers of a DLQ retry: each header replaces the option of the dead message (contract M 17.4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...MESSAGE_HEADERS, OPTIONS.notBefore];
 
 /**
- * Read by the resume and the restart of a failed run: each replaces the value that the run was triggered with
+ * Headers of a request to resume or restart failed runs: each header replaces the value with which the run was triggered
  * (contract W 21.2).
  */
 export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(({ override }) => override === 'run');
 
-/** Read by the resume and the restart of a single run, whose new id may be given. */
+/** Headers of a request to resume or restart a single run, including the id of the new run. */
 export const SINGLE_RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = [
   ...RUN_OVERRIDE_HEADERS,
   {

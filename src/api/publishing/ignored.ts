@@ -23,10 +23,11 @@ const LOGGED_MAX = 500;
 const NOT_TOKEN_CHARACTER = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
 
 /**
- * The ignored options of one request. Names are converted to HTTP tokens, so that they can forge no header and no log line.
+ * The ignored options of one request. Names are converted to HTTP tokens, so that no name can forge a header or a log
+ * line.
  */
 export class Ignored {
-  // Created on first use, because nearly all requests have none.
+  // Created on first use, because nearly all requests have no ignored options.
   #options: Set<string> | undefined;
   #named: Set<string> | undefined;
   #isTruncated = false;
@@ -36,7 +37,7 @@ export class Ignored {
     return this.#options ?? [];
   }
 
-  /** Whether further names would not change the response. */
+  /** True if the response cannot contain further names. */
   get isFull(): boolean {
     return this.#isTruncated;
   }
@@ -78,7 +79,9 @@ type HeaderEffect =
   | { kind: 'none' }
   /** `option`: an unknown option. `dropped`: a header that is never forwarded. `forwarded`: forwarded unless its value is empty. */
   | { kind: 'option' | 'dropped' | 'forwarded'; name: string }
-  /** `run`: makes the message part of a run. `forwardsAll`: when true, forwards the other headers of the request. */
+  /**
+   * `run`: makes the message part of a run. `forwardsAll`: if its value is true, forwards the request's other headers.
+   */
   | { kind: 'run' | 'forwardsAll' };
 
 const NONE: HeaderEffect = { kind: 'none' };
@@ -197,7 +200,7 @@ export class KnownOptions {
     }
     this.#headers.findIgnored(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
     for (const name of unknown) ignored.addOption(name);
-    // With ids, the other filters are ignored (contract M 21.2).
+    // If ids are given, the other filters are ignored (contract M 21.2).
     if (isById) for (const name of otherFilters) ignored.addDropped(name);
   }
 }

@@ -24,7 +24,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
 
   return async (call, destination, queryConfig) => {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
-    // The publish route also accepts publish-only tokens, but a new schedule could replace another schedule.
+    // The publish route accepts publish-only tokens, which must not replace a schedule.
     authorizeFully(call.scope);
     // A URL group need not exist yet: each trigger uses the endpoints that the group has then (contract M 15.3).
     if (destination.kind === 'url') await checkAddress(destination.url, checkDestination(projectId));
@@ -42,7 +42,10 @@ export function scheduleCreation(services: Services): CreateSchedule {
   };
 }
 
-/** Throws `ApiError` 400 for a cron expression. `where` ends the error text: the place that does not support one. */
+/**
+ * Throws `ApiError` 400 if the options have a cron expression. `where` ends the error text: the place that does not
+ * support schedules.
+ */
 export function refuseCron({ cron, settings }: PublishOptions, where: string): void {
   if (cron === undefined) return;
   throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Cron is not supported ${where}`);

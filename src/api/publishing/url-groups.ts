@@ -183,7 +183,7 @@ function selectorOf(element: unknown, where: string): EndpointSelector {
   if (nameText.length > ENDPOINT_NAME_LENGTH_MAX) {
     throw invalidBody(`${where}.name: at most ${ENDPOINT_NAME_LENGTH_MAX} characters are allowed`);
   }
-  // A database cannot store such a text exactly, so the endpoint would not be found again.
+  // A database cannot store a text with NUL or a lone surrogate exactly, so the endpoint would not be found again.
   if (!nameText.isWellFormed() || nameText.includes('\0')) throw invalidBody(`${where}.name: not a valid text`);
   if (urlText === '' && nameText === '') throw invalidBody(`${where} needs a url or a name`);
   return selector;

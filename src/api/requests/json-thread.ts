@@ -48,7 +48,7 @@ export class JsonThread {
     return this.#valueOf({ kind: 'value', bytes, valuesMax });
   }
 
-  /** The value of `parseCheckpoint`. The buffer of `bytes` is transferred to the thread, and unusable afterwards. */
+  /** Resolves to the `value` of `parseCheckpoint`. The buffer of `bytes` is transferred, and unusable afterwards. */
   checkpoint(bytes: Uint8Array<ArrayBuffer>, othersMax: number): Promise<unknown> {
     return this.#valueOf({ kind: 'checkpoint', bytes, othersMax }, bytes.buffer);
   }

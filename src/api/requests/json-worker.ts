@@ -45,7 +45,7 @@ function serve(owner: MessagePort): void {
   });
 }
 
-/** At least one item, if any are left. */
+/** Returns at least one item if any items are left. */
 function sliceFrom(items: readonly RequestItem[], first: number): RequestItem[] {
   let texts = 0;
   let bytes = 0;

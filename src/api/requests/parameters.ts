@@ -1,6 +1,7 @@
 /**
- * Reads the parameters of lists and actions from the query string and, for some routes, from a JSON body (contract M 1.2,
- * 21.3). Each parameter is one row: handlers read the values with it, and the interface document shows it.
+ * Reads the parameters of lists and actions from the query string and, for some routes, from a JSON body
+ * (contract M 1.2, 21.3). Each parameter is one row, with which handlers read its values and from which the interface
+ * document describes it.
  */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { ApiError, invalidBody } from '../../protocol/errors.ts';
@@ -18,11 +19,14 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   name: string;
   meaning: string;
   schema: TSchema;
-  /** The name of its value in the code. The lists of parameters with the same member are concatenated. */
+  /** The member that holds the values. The values of parameters with the same member are concatenated. */
   member: Member;
-  /** The meaning of commas in its values. Default: they separate values. */
+  /** The meaning of commas in the parameter's values. By default, commas separate values. */
   commas?: CommaRule;
-  /** For ids only: the selection of an empty list in all requests, or in all except the query of a bulk action. */
+  /**
+   * For ids only: the items that an empty list selects. `nothingUnlessInBulkQuery`: nothing, but an empty list in the
+   * query of a bulk action is rejected.
+   */
   emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
   /** Returns `undefined` if there is no value. Throws `ApiError` 400 that names the parameter. */
   read: (input: ParameterValues) => Value | undefined;
@@ -50,12 +54,12 @@ export function into<const Member extends string, Value>(
   return { ...row, member };
 }
 
-/** For values that may contain commas. For several values, the name is repeated. */
+/** Returns `row` for values that may contain commas. A query with several values repeats the name of the parameter. */
 export function withCommas<Row extends Parameter>(row: Row): Row {
   return { ...row, commas: 'belong' };
 }
 
-/** For values that may contain escaped commas. Any other comma separates values. */
+/** Returns `row` for values that may contain escaped commas. Unescaped commas separate values. */
 export function withEscapedCommas<Row extends Parameter>(row: Row): Row {
   return { ...row, commas: 'separateUnlessEscaped' };
 }
@@ -79,12 +83,12 @@ export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }
 
-/** One text. An empty text counts as a value, which most parameters reject. */
+/** A parameter with one text. An empty text counts as a value, which most parameters reject. */
 export function text<const Name extends string>(name: Name, meaning: string): Parameter<Name, string> {
   return parameter(name, meaning, Type.String(), (input) => singleValue(name, input));
 }
 
-/** Texts; a match with any one of them is enough. */
+/** A parameter with texts. One matching text is sufficient. */
 export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
   return parameter(name, meaning, several(Type.String()), (input) =>
     input.values.length === 0 ? undefined : distinctValues(name, input, FILTER_VALUES_MAX),
@@ -113,7 +117,7 @@ export function statuses<const Name extends string>(name: Name, meaning: string)
   );
 }
 
-/** Words; a match with any one of them is enough. Each word stands for one or more values. */
+/** A parameter with words, each of which stands for one or more values. One matching word is sufficient. */
 export function words<const Name extends string, Value>(
   name: Name,
   meaning: string,
@@ -136,7 +140,7 @@ export function flag<const Name extends string>(name: Name, meaning: string, isS
   return parameter(name, meaning, schema, (input) => booleanOf(name, singleValue(name, input)));
 }
 
-/** In any letter case, since one of the official clients writes `True` (contract M 23). */
+/** A flag in any letter case, since one of the official clients writes `True` (contract M 23). */
 export function flagInAnyCase<const Name extends string>(name: Name, meaning: string): Parameter<Name, boolean> {
   return parameter(name, meaning, Type.Boolean(), (input) => booleanOf(name, singleValue(name, input).toLowerCase()));
 }
@@ -146,7 +150,7 @@ function booleanOf(name: string, value: string): boolean {
   throw invalidParameter(name, 'true or false is needed');
 }
 
-/** A number from 1 to `max`. A number above `loweredTo` is lowered to it; `loweredTo` is also the default. */
+/** A number from 1 to `max`. A number above `loweredTo` is reduced to `loweredTo`, which is also the default. */
 export function amount<const Name extends string>(
   name: Name,
   meaning: string,
@@ -237,8 +241,8 @@ function bodyMembers(body: unknown): [string, unknown][] {
 }
 
 /**
- * Reads a text, a number, or an array of them. Null is an empty array, as Go serializes it. An empty text is rejected, not
- * removed, so that `[""]` never means `[]`.
+ * Reads a text, a number, or an array of texts and numbers. Null counts as an empty array, as Go serializes an empty
+ * list. An empty text is rejected, not removed, so that `[""]` never means `[]`.
  */
 function memberTexts(name: string, value: unknown): string[] {
   if (value === null) return [];

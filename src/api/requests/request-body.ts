@@ -37,7 +37,7 @@ const EMPTY: Bytes = new Uint8Array(0);
  */
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Size of a new block: the number of bytes that have arrived, within these bounds. So memory follows the bytes sent. */
+/** Size of a new block: as many bytes as have arrived, within these bounds. So memory grows with the bytes sent. */
 const BLOCK_BYTES = { min: 4096, max: 1024 * 1024 };
 
 interface Block {
@@ -62,15 +62,15 @@ export class RequestBody {
     this.#slices = slices;
   }
 
-  /** Sets the project whose budget the body counts against. Call it before `read`. */
+  /** Sets the project whose budget the body counts against. Call this before `read`. */
   countFor(projectId: ProjectId): void {
     this.#projectId = projectId;
   }
 
   /**
-   * Reads the whole body. Throws `ApiError` 413 above `limit`: at once if `Content-Length` exceeds it, otherwise when the bytes
-   * do. Throws 503 if the budget is exhausted, and `ClientDisconnected`. Memory is reserved only as bytes arrive: otherwise a
-   * client could reserve it by declaring a length.
+   * Reads the whole body. Throws `ApiError` 413 for a body longer than `limit`: at once if `Content-Length` exceeds the
+   * limit, otherwise when too many bytes have arrived. Throws 503 if the budget is exhausted, and `ClientDisconnected`.
+   * Memory is reserved only as bytes arrive: otherwise a client could reserve memory by declaring a length.
    */
   read(limit: BodyLimit): Promise<Bytes> {
     const { headers } = this.#request;
@@ -83,12 +83,12 @@ export class RequestBody {
       const refused = this.#refusalOf(declaredBytes * (limit.memoryPerByte ?? 1));
       if (refused) return Promise.reject(refused);
     }
-    // `100 Continue` is sent only here, so that a client that waits for it never sends a rejected body.
+    // `100 Continue` is sent only here, so that a client that waits for this response never sends a rejected body.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
     return this.#collect(limit, declaredBytes);
   }
 
-  /** Releases the reserved memory. Call it when the bytes are no longer needed. Idempotent. */
+  /** Releases the reserved memory. Call this when the bytes are no longer needed. Idempotent. */
   release(): void {
     this.#budget.release(this.#projectId, this.#bytesReserved);
     this.#bytesReserved = 0;

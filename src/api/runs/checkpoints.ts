@@ -45,7 +45,9 @@ export function checkpointRoutes(services: Services): Route[] {
     return response || carryOut(sent, { leaving, releaseBody: () => body.release() });
   }
 
-  /** Saves a checkpoint that another worker forwarded. Resolves to `undefined` if this worker does not make its call. */
+  /**
+   * Saves a checkpoint from another worker. Resolves to `undefined` if this worker does not make the checkpoint's call.
+   */
   async function carryOutForOther(sent: CheckpointRequest, leaving: AbortSignal): Promise<ApiResponse | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
     return carryOut(sent, { leaving: () => leaving, releaseBody: () => {} }).catch((error: unknown) =>
@@ -60,7 +62,7 @@ export function checkpointRoutes(services: Services): Route[] {
     const bodyHash = hash('sha256', body, 'base64url');
     const request = await readCheckpoint(() => parse(body), services);
     const { projectId, runKey } = caller;
-    // Usually the caller's token is the only one.
+    // Usually the checkpoint has only one token, the caller's.
     const claimOf = (token: string, element: string) =>
       token === callerToken ? caller : readClaim(token, element, caller);
     const done = request.done.map((token, at) => claimOf(token, `done[${at}]`));
@@ -89,7 +91,10 @@ export function checkpointRoutes(services: Services): Route[] {
       : parseCheckpoint(bytes, othersMax).value;
   }
 
-  /** The claim of a token in the body, which must be for the caller's run. `element` says where the token is. */
+  /**
+   * The claim of a token in the body, which must be for the caller's run. `element` names the place of the token in the
+   * body.
+   */
   function readClaim(token: string, element: string, caller: CheckpointClaim): CheckpointClaim {
     const claim = readCheckpointToken(token, (projectId) => accounts.cachedSigningKeys(projectId));
     if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;

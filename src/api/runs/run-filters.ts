@@ -156,7 +156,10 @@ const LOG_FILTERS = [
 
 const RUN_NAMES = texts('workflowRuns', 'These runs, each as id@createdAt; all other filters are then ignored.');
 
-/** The comma between two names, not a comma within an id. It may be escaped: QStash documents the list as one string. */
+/**
+ * The comma between two run names, which may be escaped, because QStash documents the list as one string. A comma within
+ * an id does not match.
+ */
 const RUN_NAME_SEPARATOR = /(?<=@\d{1,16}),+/;
 
 const NAMED_RUNS = into(
@@ -202,7 +205,7 @@ export const EVENTS_QUERY = [
 export interface RunsRequest {
   filter: RunFilter & { stepState?: StepState[] };
   page: PageRequest;
-  /** Absent: whole bodies. */
+  /** The maximum length of each body; absent for whole bodies. */
   bodyBytesMax?: number;
 }
 
@@ -229,7 +232,7 @@ export function readEventsQuery(rawQuery: string): { filter: RunEventFilter; pag
   return { filter, page: pageRequestOf({ count, cursor }, EVENTS_PAGE_MAX) };
 }
 
-/** Reads `id@createdAt`. The last `@` separates them, since an id may contain one. */
+/** Reads `id@createdAt`. The last `@` separates the two, since an id may contain `@`. */
 function readRunName(text: string): { id: string; createdAtMs: number } {
   const at = text.lastIndexOf('@');
   if (at < 1) throw invalidParameter('workflowRuns', 'elements are id@createdAt');

@@ -1,4 +1,7 @@
-/** Converts runs, their steps and events to their JSON objects (contract W 18, 20), without redacted content (contract W 16.3). */
+/**
+ * Converts runs, their steps and events to their JSON objects (contract W 18, 20), with the redactions of each run
+ * (contract W 16.3).
+ */
 import { STATUS_CODES } from 'node:http';
 import { Type } from '@sinclair/typebox';
 import { respondedWith } from '../../engine/messages/decide.ts';
@@ -31,13 +34,13 @@ import {
   type View,
 } from '../schemas.ts';
 
-/** The default retry delays (contract M 8.2) as an expression, for messages without one. */
+/** The default retry delays (contract M 8.2) as an expression, for messages without a delay expression. */
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
 
 /** Limits on what a view shows: the redaction, and the bytes of each body. */
 interface ViewLimits {
   redact: Redaction | undefined;
-  /** Absent: whole bodies. */
+  /** The maximum length of each body; `undefined` for whole bodies. */
   bodyBytesMax: number | undefined;
 }
 
@@ -88,7 +91,7 @@ const STEP_INFO = shapeOf<[info: StepInfo, shown: ViewLimits]>()(
     invokedWorkflowRunId: [optional(Text), ({ invoked }) => invoked?.runId],
     invokedWorkflowUrl: [optional(Text), ({ invoked }) => invoked && maskPassword(invoked.url)],
     invokedWorkflowCreatedAt: [optional(Ms), ({ invoked }) => invoked?.createdAtMs],
-    // The invoked run may hide more than its invoker.
+    // The invoked run may redact more than the invoking run.
     invokedWorkflowRunBody: [
       optional(Text),
       ({ invoked }, shown) => bodyView(invoked?.first?.body, withRedaction(shown, invoked?.first?.settings.redact)),
@@ -131,8 +134,8 @@ function errorsView(failures: readonly Failure[], shown: ViewLimits): View[] | u
 }
 
 /**
- * `<status> <reason>`, as clients expect it, and further text of the error, if any. For a success status, and for a
- * response about changed code, the text of the error alone.
+ * Returns `<status> <reason>`, as clients expect, followed by the text of the error, if any. For a success status, and
+ * for a response about changed code, returns only the text of the error.
  */
 function errorText(error: string | undefined, response: Pick<KeptResponse, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
@@ -174,7 +177,10 @@ const NEXT_STEP = shapeOf<[step: NextStep, runShown: ViewLimits]>()(
   'NextStep',
 );
 
-/** The failed step shows its whole response. Here, a longer response is truncated, so that no long body is sent twice. */
+/**
+ * The failed step has the whole response. A failure function repeats the response, truncated to this length, so that no
+ * long body is sent twice.
+ */
 const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
 const FAILURE_FUNCTION = shapeOf<[failureFunction: FailureFunction, log: RunLog, shown: ViewLimits]>()(
@@ -401,7 +407,7 @@ function withBytesMax(bytesMax: number, { redact, bodyBytesMax = bytesMax }: Vie
   return { redact, bodyBytesMax: Math.min(bytesMax, bodyBytesMax) };
 }
 
-/** As text, or as base64 if it is not valid UTF-8; `undefined` if nothing is to be shown. */
+/** The body as text, or as base64 if it is not valid UTF-8. Returns `undefined` if the view shows no body. */
 function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: ViewLimits): string | undefined {
   if (!bytes || bytes.length === 0 || bodyBytesMax === 0) return undefined;
   return redact?.body ? redactedText(bytes) : bodyText(bytes, bodyBytesMax);

@@ -25,7 +25,7 @@ export function completeRunPublish(
   if (run?.kind !== 'start' || !run.isInvoke) return command;
   const withInvocation = (body: unknown): PublishCommand => {
     const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
-    // The withInvocation library also receives the result, so its features are known from this request.
+    // The library that sends an invocation also receives the result, so its features are known from this request.
     return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
   };
   if (command.body.length > JSON_INLINE_BYTES_MAX)

@@ -51,7 +51,8 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
     if (cancel) {
       if (!(await engine.cancelRun(projectId, id, { createdAtMs, runKey }))) throw notActive(id);
     } else {
-      // A call returns its result in its response, not by a request with the token of its delivery.
+      // The endpoint of a call ends the run with the response of the call, never with a request that has the token of its
+      // delivery.
       if (runKey !== undefined) throw unauthenticated();
       const response = await body.read(messageLimit(limits.messageBytesMax));
       await engine.completeRun(projectId, id, response, createdAtMs);
@@ -94,8 +95,8 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
 }
 
 /**
- * The creation time of the run, which distinguishes runs with the same id. Libraries that do not know it send 0 or a text
- * that is not a number, which is ignored.
+ * The creation time of the run, which distinguishes runs with the same id. Libraries that do not know the time send 0 or
+ * a text that is not a number; both are ignored.
  */
 function createdAtOf(rawHeaders: readonly string[]): number | undefined {
   let found: string | undefined;

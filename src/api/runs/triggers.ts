@@ -27,7 +27,7 @@ const KNOWN_HEADERS = new KnownHeaders(TRIGGER_HEADERS);
 interface TriggeredRun {
   workflowRunId: string;
   workflowCreatedAt: Millis;
-  /** Whether a run with this id was already active. The response then has that run. */
+  /** Whether a run with this id was already active. The response then names the active run. */
   deduplicated: boolean;
 }
 

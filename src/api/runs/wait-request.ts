@@ -92,7 +92,7 @@ function shownHeaders(rawHeaders: readonly string[], run: { dialect: Dialect; ru
   return map;
 }
 
-/** Adds a value unless the header has it: clients may send one header under two spellings of its name. */
+/** Adds a value unless the header already has the value: clients may send one header under two spellings of its name. */
 function addOnce(map: HeaderMap, name: string, value: string): void {
   if (!map[canonicalHeaderName(name)]?.includes(value)) addHeader(map, name, value);
 }

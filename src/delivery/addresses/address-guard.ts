@@ -8,13 +8,13 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { memo } from '../../protocol/memo.ts';
 
-/** The setting that allows more destinations. Every error about a blocked destination names it. */
+/** The setting that allows more destinations. Every error about a blocked destination names this setting. */
 export const ALLOW_SETTING = 'WAYPOST_ALLOW_DESTINATIONS';
 
 export type AddressPolicy =
   /** Public addresses only. */
   | { kind: 'deny' }
-  /** Public addresses and the listed ones. `hosts`: exact names, or `*.suffix`; they may resolve to private addresses. */
+  /** Public and listed addresses. `hosts`: exact names or `*.suffix`, which may resolve to private addresses. */
   | { kind: 'allow'; loopback: boolean; hosts: readonly string[]; cidrs: readonly string[] }
   /** Everything, including metadata services. */
   | { kind: 'all' };
@@ -34,7 +34,8 @@ type Network = [Address, number];
 
 /**
  * The first match applies, so single addresses precede the networks that contain them. Every block of IANA's
- * Special-Purpose Address Registries counts as not public, even if it is globally reachable, since none has endpoints.
+ * Special-Purpose Address Registries counts as not public, even if it is globally reachable, since no such block has
+ * endpoints.
  */
 const IPV4_CLASSES = networks([
   ['metadata', '169.254.169.254/32', '169.254.170.2/32', '168.63.129.16/32', '100.100.100.200/32', '192.0.0.192/32'],
@@ -56,7 +57,8 @@ const IPV6_CLASSES = networks([
   ['multicast', 'ff00::/8'],
   // IETF protocol assignments (Teredo and ORCHID among them), documentation, 6to4, AS112.
   ['reserved', '2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'],
-  // All but 2000::/3, the only global unicast space. Includes IPv4-compatible, NAT64, discard-only and segment routing blocks.
+  // Everything except 2000::/3, the only global unicast space. Includes IPv4-compatible, NAT64, discard-only and segment
+  // routing blocks.
   ['reserved', '::/3', '4000::/2', '8000::/1'],
 ]);
 
@@ -186,7 +188,7 @@ function unmapped(address: Address): Address {
   return address instanceof ipaddr.IPv6 && address.isIPv4MappedAddress() ? address.toIPv4Address() : address;
 }
 
-/** The IPv4 address that an IPv6 transition address embeds, if it is one. */
+/** The IPv4 address embedded in an IPv6 transition address; undefined for any other address. */
 function embeddedIpv4(address: Address): ipaddr.IPv4 | undefined {
   if (!(address instanceof ipaddr.IPv6)) return undefined;
   const bytes = address.toByteArray();

@@ -27,7 +27,7 @@ export type DestinationVerdict =
 
 const OK: DestinationVerdict = { kind: 'ok' };
 
-/** Checks hosts that are address literals; a name is always `ok` here. */
+/** Checks a host that is an address literal. The verdict on a host name is always `ok`. */
 export function checkDestination(url: URL, guard: AddressGuard): DestinationVerdict {
   const literal = literalAddress(url.hostname);
   if (literal === undefined) return OK;
@@ -44,8 +44,8 @@ const LOOKUP_LIMIT_MS = 5_000;
 const CACHE_LIMITS = { namesMax: 10_000, ms: 60_000 };
 
 /**
- * Checks any host; a name is checked by its addresses. Valid names are cached, so that not every publish resolves them. If
- * the lookup does not start in time, the name is `ok` and not cached.
+ * Checks any host: an address literal, or a name by its addresses. Valid names are cached, so that not every publish
+ * resolves them. If the lookup does not start in time, the verdict is `ok` and is not cached.
  */
 export class DestinationCheck {
   readonly #guard: AddressGuard;
@@ -111,7 +111,7 @@ export class DestinationCheck {
   }
 }
 
-/** `endpoint resolves to a loopback address: ::1`, the wording of the hosted service. */
+/** The verdict with a reason in the wording of the hosted service: `endpoint resolves to a loopback address: ::1`. */
 function blockedAt(refused: AddressClass, address: string, hostname?: string): DestinationVerdict {
   const text = `endpoint resolves to ${withArticle(refused)} address`;
   // Publishers must not learn the addresses behind internal names. Loopback addresses and literals are not secret.

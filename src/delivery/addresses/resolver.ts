@@ -1,4 +1,4 @@
-/** Resolves host names with the system's resolver. The projects share its concurrency limit fairly. */
+/** Resolves host names with the system's resolver. Projects share the limit on concurrent lookups fairly. */
 import { lookup } from 'node:dns';
 import { LeastRecent } from '../../engine/least-recent.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -44,9 +44,9 @@ const LOOPBACK: readonly ResolvedAddress[] = [
 const IS_LOOPBACK = /(?:^localhost\.|\.localhost\.?)$/i;
 
 /**
- * Concurrent requests for one name share a lookup, whose result is not cached. Names that resolved recently are looked up at
- * once. Other names wait for a permit. Projects get permits round-robin. A project that has as many permits as are free gets no
- * more, so that the next project finds one.
+ * Concurrent requests for one name share a lookup, whose result is not cached. Names that resolved recently are looked
+ * up at once. Other names wait for a permit. Projects get permits round-robin. A project gets no permit while it has at
+ * least as many as are free, so that the next project finds a free one.
  */
 export class Resolver {
   readonly #lookUp: LookUp;
@@ -99,7 +99,7 @@ export class Resolver {
       const permits = this.#permitsOf.get(projectId) ?? 0;
       const [hostname] = queue.keys();
       if (hostname === undefined || permits >= this.#freePermits) continue;
-      // At the end of the map, this loop reaches the project again.
+      // Moves the project to the end of the map, where this loop reaches it again.
       this.#queues.delete(projectId);
       this.#queues.set(projectId, queue);
       this.#addPermits(projectId, 1);
@@ -147,7 +147,7 @@ const systemLookUp: LookUp = (hostname) =>
     lookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)));
   });
 
-/** The resolver of one worker; the workers of a process share its threads. `lookUp` is the system's by default. */
+/** The resolver of one worker; the workers of a process share its threads. `lookUp` defaults to the system's resolver. */
 export function resolverOf(workers: number, lookUp: LookUp = systemLookUp): Resolver {
   return new Resolver(lookUp, Math.max(1, Math.floor(UNKNOWN_MAX / workers)));
 }

@@ -30,7 +30,7 @@ export async function selfTest(options: DeliveryOptions): Promise<void> {
     case 'all':
       return;
     case 'allow':
-      // Loopback may be listed, so this tests an address that no list can allow.
+      // The operator may have listed loopback addresses, so this tests an address that no list can allow.
       await expectRefused(options, '169.254.169.254', ['169.254.169.254', '[::ffff:a9fe:a9fe]', PROBE_NAME], 80);
       return;
     case 'deny':

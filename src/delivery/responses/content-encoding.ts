@@ -53,8 +53,8 @@ function isBrotliSafe(version: string): boolean {
 const EXPANSION_MAX = 100;
 
 /**
- * Decodes `from` with `decoder` into `into`, then calls `done` once: with `into`, with `from` if its bytes do not
- * match the header, or with `'bomb'`.
+ * Decodes `from` with `decoder` into `into`, then calls `done` once: with `into`, with `from` if the bytes of `from` do
+ * not have the declared encoding, or with `'bomb'` for a decompression bomb.
  */
 export function decode(
   decoder: Decoder,

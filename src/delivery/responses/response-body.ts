@@ -56,7 +56,7 @@ export class ResponseBody {
     return !this.#isCut;
   }
 
-  /** Frees the memory. Call it only when the bytes are no longer needed: every view of them becomes empty. */
+  /** Frees the memory. Call this only when the bytes are no longer needed: every view of the bytes becomes empty. */
   release(): void {
     this.#resize(0);
     this.#length = 0;

@@ -51,7 +51,7 @@ export class ResponseFilter {
     return this.#wasRepaired;
   }
 
-  /** Call it when a request is sent: the next bytes are the head of its response. */
+  /** Call this when a request is sent: the next bytes are the head of its response. */
   expectHead(): void {
     this.#awaitsHead = true;
     this.#headBytes = 0;
@@ -60,7 +60,7 @@ export class ResponseFilter {
     this.#wasRepaired = false;
   }
 
-  /** Call it when the head of the final response was read. */
+  /** Call this when the head of the final response was read. */
   headRead(): void {
     this.#awaitsHead = false;
   }

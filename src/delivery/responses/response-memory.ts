@@ -7,8 +7,8 @@ export class ResponseMemory {
   }
 
   /**
-   * Reserves `bytes` more for a response that holds `reserved` bytes, or returns false. A response may hold no more than
-   * what remains free, so that large responses always leave capacity for a new one.
+   * Reserves `bytes` more for a response that holds `reserved` bytes, or returns false. A response may hold at most as
+   * many bytes as remain free, so that large responses always leave capacity for a new response.
    */
   tryReserve(bytes: number, reserved: number): boolean {
     if (reserved + 2 * bytes > this.#bytesFree) return false;

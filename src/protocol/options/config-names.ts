@@ -51,7 +51,10 @@ export const readConfigName: (name: string) => ConfigName = memo((name) => {
   };
 });
 
-/** The callback whose options begin at `at`. A callback's name at the end of `lower` is the option for its URL. */
+/**
+ * The callback whose options begin at `at`. If `lower` ends with a callback's name, that name is the option for the
+ * callback's URL.
+ */
 function callbackAt(lower: string, at: number): CallbackKind | undefined {
   if (lower.startsWith('failure-callback-', at)) return 'failure-callback';
   return lower.startsWith('callback-', at) ? 'callback' : undefined;

@@ -51,14 +51,14 @@ interface OptionTraits {
   /** A step of a run may set the option for itself. Other options come from the trigger of the run (contract W 6.6). */
   isForSteps?: true;
   /**
-   * `retry`: a retry from the DLQ may replace the option (contract M 17.4); `run`: also the resume or restart of a failed
-   * run (contract W 21.2). `refused`: both reject the option, since silently ignoring it would mislead. Otherwise the
-   * option is ignored.
+   * `retry`: a retry from the DLQ may replace the option (contract M 17.4). `run`: the resume or restart of a failed run
+   * may replace it, too (contract W 21.2). `refused`: a retry, resume or restart with the option is rejected, since
+   * silently ignoring the option would mislead. If absent, the option is ignored.
    */
   override?: 'run' | 'retry' | 'refused';
   /** Kinds of requests that reject the option, since it would have no effect. */
   notFor?: readonly RequestKind[];
-  /** The member `as` of messages and schedules (in log entries `inLogs`) that shows the setting unchanged. */
+  /** The member that shows the setting unchanged: `as` in messages and schedules, `inLogs` (if set) in log entries. */
   shown?: { as: string; schema: TSchema; inLogs?: string };
 }
 
@@ -221,7 +221,7 @@ export const PUBLISH_OPTIONS = {
   headerForward: flag('Upstash-Header-Forward', 'Delivers the other headers of this request too, when it is true.'),
 };
 
-/** The others have no effect without `cron`, with which a publish creates a schedule. Named as in `PublishOptions`. */
+/** Without `cron`, which creates a schedule, the other options have no effect. Named as in `PublishOptions`. */
 export const SCHEDULE_OPTIONS = {
   cron: option(
     'Upstash-Cron',
@@ -258,7 +258,7 @@ export const SCHEDULE_OPTIONS = {
   ),
 };
 
-/** The others have no effect without `workflowInit`, which libraries send to make a message part of a workflow run. */
+/** Without `workflowInit`, with which libraries make a message part of a run, the other options have no effect. */
 export const RUN_OPTIONS = {
   workflowInit: flag(
     'Upstash-Workflow-Init',

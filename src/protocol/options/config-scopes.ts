@@ -16,9 +16,9 @@ export interface OptionsInput {
   proxyHeaders: readonly string[];
   /** Default headers of the URL group that the message is for (contract M 13.4). */
   groupDefaults?: HeaderMap | undefined;
-  /** The URL for failure callbacks if a request sets options for them but no URL: a triggered workflow's own URL. */
+  /** The URL of a failure callback whose options have no URL: the triggered workflow's own URL. */
   failureUrl?: string;
-  /** Set for a publish: which of its headers without a config prefix are delivered with the message. */
+  /** Set for a publish: selects the headers without a config prefix that are delivered with the message. */
   plainHeaders?: PlainHeaderPolicy;
 }
 
@@ -36,9 +36,9 @@ export interface ForwardedHeader {
 
 /** The options of one message: the published message, or a callback. */
 export interface Scope {
-  /** By lower-case option name. Contains unknown options too, which are never read. */
+  /** The options by lower-case name, including unknown options, which are never read. */
   options: Map<string, Ranked<RawOption>>;
-  /** By canonical name. */
+  /** The headers to forward, by canonical name. */
   forwarded: Map<string, Ranked<ForwardedHeader>>;
   callbacks: { [kind in CallbackKind]?: Scope };
   /** The first header of the scope, for errors about the scope as a whole. */
@@ -65,7 +65,7 @@ const FROM_QUERY = 3;
 const FROM_GROUP = 6;
 const WITHOUT_PREFIX = 2;
 
-/** Deeper nested callbacks are added to the scope at this depth, which is always rejected. */
+/** Callbacks nested more deeply than this are added to the scope at this depth, which is always rejected. */
 const SCOPE_DEPTH_MAX = 4;
 
 /**
@@ -153,20 +153,20 @@ function newScope(firstHeader: string): Scope {
   return { options: new Map(), forwarded: new Map(), callbacks: {}, firstHeader };
 }
 
-/** Keeps the first value of the best rank. */
+/** Keeps the first value of the lowest rank. */
 function keepBest(options: Map<string, Ranked<RawOption>>, option: string, raw: Ranked<RawOption>): void {
   const current = options.get(option);
   if (current === undefined || raw.rank < current.rank) options.set(option, raw);
 }
 
-/** Keeps all values of the best rank, joined to one list: some clients send each element on its own line (contract W 4.2). */
+/** Joins all values of the lowest rank to a list: some clients send each element on its own line (contract W 4.2). */
 function keepAll(options: Map<string, Ranked<RawOption>>, option: string, raw: Ranked<RawOption>): void {
   const current = options.get(option);
   if (current !== undefined && current.rank === raw.rank) current.value += `,${raw.value}`;
   else keepBest(options, option, raw);
 }
 
-/** Keeps all values of the best rank: each header line is a value. */
+/** Keeps all values of the lowest rank: each header line is a value. */
 function forward(
   scope: Scope,
   config: Pick<ConfigName, 'forwardedName' | 'display'>,

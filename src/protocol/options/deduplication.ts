@@ -7,7 +7,7 @@ export interface DeduplicationContent {
   /** URL text or group name. */
   destination: string;
   body: Uint8Array;
-  /** `Content-Type` and the explicitly forwarded headers, canonical names. */
+  /** `Content-Type` and the explicitly forwarded headers, by canonical name. */
   header: HeaderMap;
   /** Set in a publish to a group, whose endpoints are checked separately (contract M 11.6). */
   endpointUrl?: string;

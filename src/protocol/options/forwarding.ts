@@ -66,7 +66,7 @@ export function withAllHeaders(explicit: HeaderMap, input: OptionsInput): Header
       explicit[canonicalHeaderName(name)] !== undefined;
     if (isExcluded) continue;
     const value = rawHeaders[i + 1] ?? '';
-    // An HTTP request cannot have such a header, but the JSON of a batch item can.
+    // Only the JSON of a batch item can have such a header; the HTTP request of a client cannot.
     if (!isHeaderName(name) || !isHeaderValue(value)) refuseUnforwardable(name, name, [value]);
     addHeader(map, name, trimBlanks(value));
   }

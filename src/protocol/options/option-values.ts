@@ -34,14 +34,14 @@ export function booleanOf(raw: RawOption | undefined): boolean {
   return value === 'true';
 }
 
-/** Milliseconds, more than 0. */
+/** A duration in milliseconds, more than 0. */
 export function timeoutOf(raw: RawOption | undefined): number | undefined {
   const timeoutMs = durationOf(raw);
   if (raw !== undefined && timeoutMs === 0) throw invalidHeader(raw.header, 'a timeout must be longer than 0');
   return timeoutMs;
 }
 
-/** Milliseconds, 0 or more. */
+/** A duration in milliseconds, 0 or more. */
 export function durationOf(raw: RawOption | undefined): number | undefined {
   if (raw === undefined) return undefined;
   const durationMs = parseDurationMs(raw.value);
@@ -96,7 +96,7 @@ export function wordOf<Word extends string>(raw: RawOption | undefined, words: r
   throw invalidHeader(raw.header, `must be ${choice}, not ${quoted(raw.value)}`);
 }
 
-/** The URL of a callback: checked by the rules of a destination, but never a group. */
+/** The URL of a callback, checked by the rules of a destination. The name of a URL group is rejected. */
 export function callbackUrlOf(raw: RawOption | undefined): string | undefined {
   if (raw === undefined) return undefined;
   const url = withoutFragment(decodeWireText(raw.value));

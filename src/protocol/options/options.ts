@@ -146,7 +146,7 @@ class OptionsReader {
     asMessageOfRun(read, run, scope.options.get('telemetry-sdk')?.value);
   }
 
-  /** The options for the attempts of a published message or a callback. The first two have quotas. */
+  /** Reads the options for the attempts of a message or a callback. Quotas limit the timeout and the retries. */
   #readAttempts(scope: Scope, settings: DeliverySettings): void {
     const { timeoutMsMax, retriesMax } = this.#quotas;
     const timeoutMs = OPTIONS.timeout.read(scope);
@@ -180,7 +180,9 @@ class OptionsReader {
     if (failureCallback !== undefined) settings.failureCallback = failureCallback;
   }
 
-  /** Checks the options of a callback even without a URL. Without a URL and a `urlDefault`, they have no effect. */
+  /**
+   * Checks the options of a callback even if there is no URL. If `urlDefault` is absent too, the options have no effect.
+   */
   #readCallback(parent: Scope, kind: CallbackKind, depth: number, urlDefault?: string): CallbackSettings | undefined {
     const raw = OPTIONS[kind].raw(parent);
     const scope = parent.callbacks[kind];
@@ -213,7 +215,7 @@ class OptionsReader {
     if (delayMsMax > 0 && notBeforeMs - this.#nowMs > delayMsMax) {
       this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
     }
-    // The time cannot be written as a date. A quota, if there is one, rejects such a time before.
+    // Without a quota, the time can be too late to be written as a date.
     else if (!isDateMs(notBeforeMs)) {
       const raw = OPTIONS.notBefore.raw(scope) ?? OPTIONS.delay.raw(scope);
       throw invalidHeader(raw?.header ?? '', 'too far ahead');

@@ -18,7 +18,7 @@ export interface FlowControl {
   periodS: number;
 }
 
-/** Content that views must hide. Deliveries always carry the originals. */
+/** Content that views must hide. Deliveries always carry the original content. */
 export interface Redaction {
   body: boolean;
   /** `'all'`, or canonical header names. */
@@ -38,7 +38,7 @@ export interface TraceContext {
   baggage?: string;
 }
 
-/** Settings of a message's attempts. The trigger of a run sets them for the whole run; a step may override them. */
+/** Settings of a message's attempts. The trigger of a run sets all of these for the run; a step may override each. */
 export interface AttemptSettings {
   /** Retries after the first attempt. */
   maxRetries: number;
@@ -83,14 +83,14 @@ export interface RunSettings {
   key: number;
   /** `Upstash-Workflow-RunId`. */
   id: string;
-  /** `Upstash-Workflow-CreatedAt`; together with the id it identifies the run for clients. */
+  /** `Upstash-Workflow-CreatedAt`: identifies the run for clients, together with the id. */
   createdAtMs: number;
   /** `Upstash-Workflow-Url`. */
   url: string;
   callType: CallType;
   /** Set on the first message of a run: whether the library that serves the URL is known. */
   init?: 'known' | 'unknown';
-  /** Started by `/v2/trigger`: the first response must come from a library that speaks the protocol. */
+  /** The run was started by `/v2/trigger`: the first response must come from a library that speaks the protocol. */
   isRest?: true;
   features: WorkflowFeature[];
   /** Present when the message was published with settings for the step that its delivery executes. */
@@ -139,11 +139,11 @@ export interface RunStart {
   /** The id as the client sent it. If absent, the server generates an id. */
   runId?: string;
   features: WorkflowFeature[];
-  /** The body is an invocation, not the payload. */
+  /** Whether the body is an invocation instead of the payload. */
   isInvoke: boolean;
-  /** The second phase of a trigger: the library that serves the URL identifies itself. */
+  /** Whether this is the second phase of a trigger, in which the library that serves the URL identifies itself. */
   isBySdk: boolean;
-  /** The first delivery asks which library serves the URL. */
+  /** Whether the first delivery asks which library serves the URL. */
   isUnknownSdk: boolean;
   isRest: boolean;
 }
@@ -172,9 +172,9 @@ export interface MessageSettings extends DeliverySettings {
   wait?: WaitSettings;
   /** Only in the record of an invocation. */
   invoke?: InvocationSettings;
-  /** The message reports an operator event, so its own outcome causes no further event. No header sets it. */
+  /** The message reports an operator event, so its own outcome causes no further event. No header sets this member. */
   isOperatorEvent?: true;
-  /** The id of the message that this message repeats. No header sets this. */
+  /** The id of the message that this message repeats. No header sets this member. */
   replayOf?: string;
 }
 
@@ -201,7 +201,7 @@ export interface PublishOptions {
   deduplication?: Deduplication;
   /** Present when the message belongs to a workflow run. */
   run?: RunRequest;
-  /** Present when the publish creates a schedule: valid, and with at least one future time. */
+  /** Present when the publish creates a schedule. The expression is valid and has at least one future time. */
   cron?: string;
   scheduleId?: string;
   scheduleQueueName?: string;

@@ -11,7 +11,10 @@ import { withAllHeaders } from './forwarding.ts';
 import { readPublishOptions } from './options.ts';
 import type { HeaderMap, PublishOptions } from './settings.ts';
 
-/** The config headers of a creation, and headers that `Upstash-Header-Forward` could forward, without an API token. */
+/**
+ * The config headers of the request that created a schedule, and the headers that `Upstash-Header-Forward` could
+ * forward, without an API token.
+ */
 export interface SavedHeaders {
   /** Names and values alternate. */
   rawHeaders: string[];
@@ -48,8 +51,8 @@ export function selectSavedHeaders(input: OptionsInput): SavedHeaders {
 }
 
 /**
- * The options of the messages of one trigger. `own` are the options of the creation, without the group. Throws `ApiError`
- * if the group's headers contradict the headers of the creation.
+ * The options of the messages of one trigger. `own`: the options with which the schedule was created, without the
+ * group's headers. Throws `ApiError` if the group's headers contradict the headers of the creation.
  */
 export function readTriggerOptions(
   { rawHeaders, queryConfig, forwardsCloudEvents }: SavedHeaders,

@@ -19,7 +19,7 @@ const OFFSET_MS_MAX = 15 * HOUR_MS;
 
 /**
  * The first time after `afterMs` (Unix ms), `undefined` if there is none. The times of an interval are counted from
- * `anchorMs`, which is its start or any of its times.
+ * `anchorMs`: the start of the interval, or any of its times.
  *
  * A local time that the zone's clocks skip does not occur. If the clocks show a local time twice, only the first time
  * counts, unless the expression is hourly (contract M 15.2).
@@ -57,7 +57,7 @@ function nextCalendarTime(cron: CalendarCron, afterMs: number): number | undefin
   return undefined;
 }
 
-/** The first time of a local day with a clock change: every time that the clocks show counts, even if it is repeated. */
+/** The first time of a local day with a clock change: every time that the clocks show counts, even a repeated time. */
 function nextHourlyTime(cron: CalendarCron, dayMs: number, afterMs: number): number | undefined {
   const { before, after, atMs } = changeAround(dayMs, cron.zone);
   for (const localMs of localTimesOf(cron, dayMs, afterMs + before)) {

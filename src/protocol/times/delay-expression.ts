@@ -31,7 +31,7 @@ type Operator = '+' | '-' | '*' | '/';
 
 /** A checked expression, which can be evaluated any number of times. */
 export interface DelayExpression {
-  /** As it was sent. */
+  /** The text as the client sent it. */
   readonly text: string;
   /** In postfix order. */
   readonly steps: readonly Step[];

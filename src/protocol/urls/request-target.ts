@@ -7,7 +7,10 @@ export function pathAndQueryOf(rawTarget: string): string {
   return rawTarget.startsWith('/') ? rawTarget : originFormOf(rawTarget);
 }
 
-/** `http://host/path` to `/path`. A target in another form (`*`, `host:443`) stays unchanged and matches no route. */
+/**
+ * Converts `http://host/path` to `/path`. A target in another form (`*`, `host:443`) stays unchanged and matches no
+ * route.
+ */
 function originFormOf(target: string): string {
   const scheme = /^https?:\/\//i.exec(target);
   if (scheme === null) return target;

@@ -10,7 +10,7 @@ export interface CheckpointClaim {
   runKey: number;
   key: number;
   claimToken: number;
-  /** The number, in its process, of the worker that makes the call: from 0, below 2^24. */
+  /** The number of the worker that makes the call, counted within its process: from 0, below 2^24. */
   worker: number;
 }
 

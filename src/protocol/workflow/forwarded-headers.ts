@@ -20,7 +20,7 @@ export function workflowHeaders(scope: Scope): HeaderMap {
   return map;
 }
 
-/** `name` is canonical. A forwarded content type is ignored: the request has the message's own without a prefix. */
+/** `name` is canonical. A forwarded content type is ignored: the message has its own content type, without a prefix. */
 function isForwarded(name: string): boolean {
   if (hasConfigPrefix(name))
     return name.startsWith('Workflow-', PREFIX_LENGTH) || name.slice(PREFIX_LENGTH) === 'Label';

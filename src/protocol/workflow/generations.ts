@@ -8,7 +8,7 @@
  * | 1.x | all of `CURRENT_FEATURES` | sends a step without its trigger's configuration, and expects all of it back |
  * | 0.2.17 and later, Python | no `WF_TriggerOnConfig` | repeats that configuration, possibly changed, with each message |
  * | 0.1 to 0.2.16 | `LazyFetch`, `InitialBody` | does not mark its responses, so nothing can be concluded from them |
- * | the first ones, and that of `@upstash/qstash` | none | needs full bodies, and the journal in a failure callback |
+ * | the first libraries, and `@upstash/qstash` | none | needs full bodies, and the journal in a failure callback |
  */
 import type { WorkflowFeature } from '../options/settings.ts';
 

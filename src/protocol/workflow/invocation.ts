@@ -48,7 +48,7 @@ function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): I
     step: Buffer.from(JSON.stringify(step), 'utf8'),
     result: readResultMessage({ url, rawHeaders: itemRawHeaders(headers), dialect }, quotas, nowMs),
   };
-  // Absent in libraries before 1.2, and 0 in libraries that do not know the time.
+  // Libraries before 1.2 send no creation time, and libraries that do not know the time send 0.
   if (Number.isSafeInteger(workflowRunCreatedAt) && Number(workflowRunCreatedAt) > 0) {
     invocation.createdAtMs = Number(workflowRunCreatedAt);
   }

@@ -12,8 +12,8 @@ export interface ResultRequest {
 }
 
 /**
- * Reads the headers with which a library wants a result delivered, like the headers of a step, before the run's
- * configuration is applied. Delays have no effect. Throws `ApiError` 422, and 412 for an exceeded quota.
+ * Reads the headers that a library wants in the message with a result. They are read like the headers of a step before
+ * the run's configuration is applied. Delays have no effect. Throws `ApiError` 422, and 412 for an exceeded quota.
  */
 export function readResultMessage(
   { url, rawHeaders, dialect }: ResultRequest,
