@@ -41,12 +41,12 @@ export async function checkSealer(store: { projects: Store['projects'] }, sealer
   if (project) unsealKeys(await store.projects.signingKeys(project), project.name, sealer);
 }
 
-/** A new random pair. */
+/** Returns a new random pair of signing keys. */
 export function mintSigningKeys(randomBytes: (count: number) => Uint8Array): SigningKeys {
   return { current: mintSigningKey(randomBytes), next: mintSigningKey(randomBytes) };
 }
 
-/** Projects, each with its cell. */
+/** The projects with their cells. */
 export type PlacedProjects = ReadonlyMap<ProjectId, Project & { cellId: CellId }>;
 
 interface KeyPair {
@@ -60,10 +60,10 @@ interface AdmittedToken {
   useNotedAtMs?: Millis;
 }
 
-/** The interval between two records of a token's use: short enough to find unused tokens, with hardly any writes. */
+/** The minimum interval between two records of a token's use: few writes, but accurate enough to find unused tokens. */
 const USE_RECORD_INTERVAL_MS = 3_600_000;
 
-/** An unknown token causes a refresh, at most once in this time: guessed tokens must not load the store. */
+/** Unknown tokens cause at most one refresh in this interval, so that guessed tokens do not load the store. */
 const UNKNOWN_TOKEN_INTERVAL_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
@@ -76,7 +76,7 @@ export class StoredAccounts implements Accounts {
   #placedProjects: PlacedProjects = new Map();
   #onRead = (): void => {};
   readonly #keyPairByProject = new Map<ProjectId, KeyPair>();
-  /** The last rotation of each project: the next rotation starts from its result. */
+  /** The last rotation of each project. The next rotation starts from the result of the last rotation. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
   #notifyOthers = async (): Promise<void> => {};
   /** Whether other processes change the accounts in the store. */
@@ -86,9 +86,12 @@ export class StoredAccounts implements Accounts {
   readonly #unreadable = new Set<ProjectId>();
   /** Counts the changes of the cache: a read that started before a change may have missed that change. */
   #changes = 0;
-  /** The store's version of the accounts in memory. */
+  /** The version of the accounts in memory, as numbered by the store. */
   #version = 0;
-  /** Until this elapsed time, no change is reported as done before this worker has read it. */
+  /**
+   * Until this elapsed time, the accounts in memory are current: no change is reported as done before this worker has
+   * read the change.
+   */
   #currentUntilMs = -Infinity;
   /** Callers wait for this promise while the cache may be outdated. */
   #whenCurrent: PromiseWithResolvers<void> | undefined;
@@ -123,8 +126,8 @@ export class StoredAccounts implements Accounts {
 
   /**
    * Reads all accounts again. Resolves when the changes of other workers are in force. A project whose keys cannot be
-   * decrypted keeps its state, or remains unknown; other projects are not affected. On `StoreUnavailable` nothing
-   * changes.
+   * decrypted keeps its previous keys, or remains unknown; other projects are not affected. If the refresh rejects with
+   * `StoreUnavailable`, nothing has changed.
    */
   refresh(): Promise<void> {
     return this.#read((project, sealed) => this.#addReadable(project, sealed));
@@ -147,7 +150,7 @@ export class StoredAccounts implements Accounts {
     this.#version = version;
   }
 
-  /** Empty while there is only one cell. */
+  /** The cells of the installation. Empty while there is only one cell. */
   get cells(): readonly Cell[] {
     return this.#cells;
   }
@@ -176,8 +179,9 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * Notes the store's version from the response to a heartbeat. If this worker has read that version, its accounts are
-   * current until `untilMs`: until then, no change is reported as done before this worker has read it.
+   * Notes the store's version from the response to a heartbeat. If this worker has read this version, the worker's
+   * accounts are current until `untilMs`: until this time, no change is reported as done before this worker has read the
+   * change.
    */
   noteNewest(version: number, untilMs: Millis): void {
     if (version !== this.#version) return;
@@ -195,7 +199,7 @@ export class StoredAccounts implements Accounts {
   catchUp(projectId?: ProjectId): Promise<void> | undefined {
     if (!this.#isShared || this.#clock.elapsedMs <= this.#currentUntilMs) return undefined;
     const cellId = projectId === undefined ? undefined : this.#placedProjects.get(projectId)?.cellId;
-    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // other cells work without the directory
+    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // other cells need no directory
     this.#whenCurrent ??= Promise.withResolvers();
     return this.#whenCurrent.promise;
   }
@@ -229,7 +233,7 @@ export class StoredAccounts implements Accounts {
     this.#admittedByTokenHash.set(tokenHash, { caller, useNotedAtMs });
   }
 
-  /** Admits a token for as long as this process lives, without saving it. */
+  /** Admits a token until this process ends, without saving the token. */
   admit(tokenHash: string, projectId: ProjectId, scope: TokenScope): void {
     this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope } });
   }
@@ -240,7 +244,7 @@ export class StoredAccounts implements Accounts {
     this.#admittedByTokenHash.delete(tokenHash);
   }
 
-  /** Looks a token up by its hash, so the duration reveals nothing about any token. */
+  /** Looks up a token by its hash, so that the duration of the look-up reveals nothing about any token. */
   authenticate(tokenHash: string): Caller | undefined {
     const admitted = this.#admittedByTokenHash.get(tokenHash);
     if (admitted?.useNotedAtMs !== undefined) this.#noteUse(tokenHash, admitted, admitted.useNotedAtMs);
@@ -257,7 +261,7 @@ export class StoredAccounts implements Accounts {
     return name;
   }
 
-  /** For metrics and events, which may need the name before this worker knows it. */
+  /** The name of a project for metrics and operator events, which may need the name before this worker knows the name. */
   displayName(projectId: ProjectId): string {
     return this.#findName(projectId) ?? `number ${projectId}`;
   }
@@ -277,7 +281,7 @@ export class StoredAccounts implements Accounts {
   }
 
   rotate(projectId: ProjectId): Promise<SigningKeys> {
-    // Waits for the previous rotation, even if it failed: two concurrent rotations must rotate the keys twice.
+    // Waits for the previous rotation, even if that rotation failed: two concurrent rotations must rotate the keys twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
     const rotation = before.then(async () => {
       const keys = await this.#rotateNow(projectId);
@@ -293,7 +297,10 @@ export class StoredAccounts implements Accounts {
     this.#notifyOthers = notify;
   }
 
-  /** Resolves when the other workers have read the changes. Throws `StoreUnavailable` when some do not report this. */
+  /**
+   * Resolves when the other workers have read the changes. Throws `StoreUnavailable` when some workers do not report
+   * this.
+   */
   notifyOthers(): Promise<void> {
     return this.#notifyOthers();
   }
@@ -309,7 +316,8 @@ export class StoredAccounts implements Accounts {
     const nowMs = this.#clock.wallMs();
     if (nowMs - notedAtMs < USE_RECORD_INTERVAL_MS) return;
     admitted.useNotedAtMs = nowMs;
-    // Fails when the store is unavailable, which the request itself reports. The next use after an hour is recorded.
+    // Errors are ignored: if the store is unavailable, the request itself reports this, and a use after an hour is
+    // recorded again.
     this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 
@@ -319,7 +327,8 @@ export class StoredAccounts implements Accounts {
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember({ projectId, name: this.projectName(projectId) }, inForce);
-      // If the keys differ, another process has rotated them at the same time: try again from its result.
+      // If the keys differ, another process has rotated the keys at the same time: retry from the keys of the other
+      // process.
       return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;
     });
   }

@@ -1,4 +1,7 @@
-/** Opens the accounts of this server: the published development credentials, or those that `waypost init` created. */
+/**
+ * Opens the accounts of this server: the published development credentials, or the credentials that `waypost init`
+ * created.
+ */
 
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
@@ -15,7 +18,7 @@ export type Credentials = 'development' | 'own';
 
 export interface DevelopmentAccess {
   token: string;
-  /** The current keys: the published keys until they are rotated. */
+  /** The current keys, which are the published keys until the first rotation. */
   signingKeys: SigningKeys;
 }
 
@@ -31,11 +34,11 @@ export async function checkTokens(
       if (tokens.length === 0) return;
       throw new CannotStart('this data folder has tokens of its own: use "waypost serve", or another --data-dir');
     case 'own':
-      // A data folder of a development server has only development projects.
+      // A store without a project, or with only the development projects of `waypost dev`, has no token of the operator.
       if (projects.every(({ name }) => isDevelopmentProject(name))) {
         throw new CannotStart('there is no token yet: run "waypost init" first');
       }
-      // All tokens were revoked. The server starts nevertheless, to deliver the accepted messages.
+      // Without a token, all tokens were revoked. The server starts nevertheless, to deliver the accepted messages.
       if (tokens.length === 0) log.warn('no_tokens', { reason: 'nobody can call; "waypost tokens create" makes one' });
       if (!tokens.some(({ tokenHash }) => isDevelopmentToken(tokenHash))) return;
       throw new CannotStart('the database holds a published development token: everybody knows it');
@@ -79,7 +82,10 @@ export async function explainWrongKey<T>(dataDir: string, work: () => Promise<T>
   }
 }
 
-/** Keeps the published tokens only in memory: in production, a development server's data folder must not admit them. */
+/**
+ * Keeps the published tokens only in memory: a production server on the data folder of a development server must not
+ * admit the published tokens.
+ */
 async function openDevelopmentAccounts(
   store: { projects: Store['projects'] },
   sealer: Sealer,

@@ -12,8 +12,8 @@ import type { Store } from '../store/store.ts';
 import type { StoredAccounts } from './accounts.ts';
 
 /**
- * A project with this many tokens gets no new token over HTTP. All workers keep all tokens in memory and read them again
- * after each change. The operator has no such limit.
+ * A project with this many tokens gets no new token over HTTP. All workers keep all tokens in memory, and read all tokens
+ * again after each change. The operator has no such limit.
  */
 const TOKENS_MAX = 100;
 
@@ -91,13 +91,16 @@ export class StoredTokens implements ProjectTokens {
     }
   }
 
-  /** Admits a new token on all workers. Reads the token from the store, where it may already have been revoked. */
+  /**
+   * Admits a new token on all workers. Reads the tokens from the store, where the new token may already have been
+   * revoked.
+   */
   async #admit(): Promise<void> {
     await this.#accounts.refresh();
     try {
       await this.#accounts.notifyOthers();
     } catch (error) {
-      // When workers share the database, each of them refreshes its accounts on an unknown token.
+      // When workers share the database, this error is harmless: each worker refreshes its accounts on an unknown token.
       if (this.#accounts.sharedVersion === undefined) throw error;
     }
   }

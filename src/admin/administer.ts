@@ -1,4 +1,7 @@
-/** Runs the operator's commands in the server that has the database open, or in this process if no server has it open. */
+/**
+ * Runs the operator's commands in the server that has the database open, or in this process if no server has the database
+ * open.
+ */
 import type { Sealer } from '../accounts/accounts.ts';
 import { explainWrongKey } from '../accounts/open-accounts.ts';
 import { emptiestCell } from '../cells/operate/measure-cells.ts';
@@ -14,7 +17,7 @@ import { socketPathOf } from './socket/socket-path.ts';
 import { StoredAdministration } from './socket/stored-administration.ts';
 import { waitForConfirmations } from './socket/wait-for-confirmations.ts';
 
-/** Tries, because a process that is opening the database, such as a starting server, accepts no commands yet. */
+/** The maximum of tries. A try fails while another process, such as a starting server, is opening the database. */
 const TRIES = 30;
 const BETWEEN_TRIES_MS = 100;
 
@@ -53,12 +56,12 @@ async function runInOwnerOrHere<T>(config: Config, path: string, work: (on: Admi
   }
 }
 
-/** The commands on a store that this process has opened only to run them. */
+/** The operator's commands, on a store that this process has opened only to run these commands. */
 export function administrationOn(config: Config, store: Store, sealer: () => Sealer): StoredAdministration {
   return new StoredAdministration({
     ...{ store, clock: systemClock, randomness: createSystemRandomness(), sealer },
     chooseCell: () => emptiestCell(config, store, sealer()),
-    // New projects and tokens need no confirmation: a worker reads them when a request has an unknown token.
+    // New projects and tokens need no confirmation: a worker reads all tokens again when a request has an unknown token.
     notifyWorkers: async (revoked) => {
       if (!revoked || databaseOf(config).kind === 'sqlite') return;
       const { workerTimeoutMs } = config;

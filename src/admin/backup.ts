@@ -23,7 +23,7 @@ export interface Backup {
 export interface BackupProgress {
   /** Called when a step of `STEPS` starts. */
   onStep: (step: (typeof STEPS)[number]) => void;
-  /** Called when rows are copied, as from PostgreSQL. */
+  /** Called when a backup of PostgreSQL copies rows. A backup of a SQLite file copies no single rows. */
   onProgress: NonNullable<CopyOptions['onProgress']>;
 }
 
@@ -31,7 +31,7 @@ export const STEPS = ['copy', 'count', 'check'] as const;
 
 /**
  * Writes the backup to the file `to`. If `to` is a folder, the file in this folder is named after the time. The file gets
- * its name only once it is complete, checked and on disk. Throws `CannotStart` with a message for the operator.
+ * its name only when the backup is complete, checked and on disk. Throws `CannotStart`, with a message for the operator.
  */
 export async function backUp(config: Config, to: string, { onStep, onProgress }: BackupProgress): Promise<Backup> {
   const store = storedDatabaseOf(config);

@@ -23,7 +23,7 @@ import { checkExists, databaseOf, messageOf, openSealer } from './open-store.ts'
 
 /** The limit is long, because the examination reads all rows. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
-/** Maximum projects that a finding names. */
+/** The maximum of projects that a finding names. */
 const NAMED_MAX = 10;
 
 export interface Examination {
@@ -31,7 +31,9 @@ export interface Examination {
   findings: Finding[];
 }
 
-/** Reads one snapshot of the committed data, so it changes nothing and needs no lock. Throws `CannotStart`. */
+/**
+ * Examines one snapshot of the committed data. The examination changes nothing and needs no lock. Throws `CannotStart`.
+ */
 export async function examineStore(config: Config): Promise<Examination> {
   const database = databaseOf(config);
   if (database.kind === 'postgres') return examineServer(database.url, config);
@@ -103,7 +105,10 @@ export function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async (
   });
 }
 
-/** Throws `CannotStart` for an unfinished move or an outdated schema, which cannot be examined, or `SchemaUnreleased`. */
+/**
+ * Throws `CannotStart` if the store cannot be examined, because of an unfinished move or an outdated schema. Throws
+ * `SchemaUnreleased`.
+ */
 async function examineVersion(queries: Queries): Promise<Finding> {
   const applied = await appliedMigrations(queries);
   const numbers = new Set(applied.map(({ number }) => number));

@@ -24,9 +24,12 @@ export interface ExclusiveStore {
 
 /** One connection reads rows, the other writes them. */
 const CONNECTIONS = 2;
-/** The timeout is long, because one statement empties a large table. */
+/** The timeout of a statement is long, because one statement empties a large table. */
 const TIMEOUT_MS = 10 * 60_000;
-/** Ends the transaction of a stopped command, before another command takes over the move. */
+/**
+ * The limit after which PostgreSQL ends an idle transaction, so that a stopped command loses its transaction before
+ * another command takes over the move.
+ */
 const IDLE_MS = 2_000;
 
 /** Parses the database URL in the command-line flag `flag`. Throws `CannotStart`, without the password in its message. */
@@ -48,7 +51,10 @@ export function describeDatabase(database: Database): string {
   return database.kind === 'sqlite' ? database.path : displayNameOf(database.url);
 }
 
-/** Throws `CannotStart` if a server uses the database or it cannot be opened. `create`: create a missing file. */
+/**
+ * Throws `CannotStart` if a server uses the database, or if the database cannot be opened. `create`: create a missing
+ * file.
+ */
 export async function openExclusiveStore(database: Database, { create }: { create: boolean }): Promise<ExclusiveStore> {
   try {
     return database.kind === 'sqlite' ? openFile(database.path, create) : await openPostgres(database.url);
@@ -106,7 +112,7 @@ export function openPostgresDriver(url: string, timeoutMs = TIMEOUT_MS): Postgre
   return new PostgresDriver({
     ...{ url, timeoutMs, idleMs: IDLE_MS },
     connectionsMax: CONNECTIONS,
-    prepares: false, // works through every pooler; there are few statements
+    prepares: false, // unprepared statements work through every pooler, and are fast enough for a few statements
     clock: systemClock,
   });
 }

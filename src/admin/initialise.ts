@@ -13,7 +13,7 @@ import { databaseOf, ensureSealer, openStore } from './open-store.ts';
 import { CommandRefused } from './socket/commands.ts';
 
 export interface InitResult {
-  /** Not stored: a lost token cannot be shown again, only replaced by a new token. */
+  /** The token itself is not stored: a lost token cannot be shown again, only replaced by a new token. */
   token: string;
   signingKeys: SigningKeys;
 }
@@ -51,7 +51,10 @@ export async function initialise(
   }
 }
 
-/** In production the tokens of development projects are invalid, so nobody could stop their messages and schedules. */
+/**
+ * In production, the tokens of development projects are invalid, so nobody could stop the projects' messages and
+ * schedules.
+ */
 async function checkNotDevelopment(config: Config, store: Store): Promise<void> {
   const projects = await store.projects.listProjects();
   if (!projects.every(({ name }) => isDevelopmentProject(name))) return;

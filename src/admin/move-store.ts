@@ -15,7 +15,7 @@ export interface MoveRequest {
 
 /**
  * Copies all of `from` to `to`, and returns the tables after comparing both sides. The source is migrated to this
- * program's schema, as when a server starts, and otherwise unchanged. Throws `CannotStart` with a message for the
+ * program's schema, as at the start of a server, and is otherwise unchanged. Throws `CannotStart` with a message for the
  * operator.
  */
 export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest): Promise<CopiedTable[]> {
@@ -43,7 +43,7 @@ export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest
   }
 }
 
-/** Two different URLs of one PostgreSQL database are not detected, but then the target is not empty. */
+/** Does not detect that two different URLs name one PostgreSQL database. In this case the target is not empty. */
 function isSame(one: Database, other: Database): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -62,15 +62,15 @@ interface OpenOptions {
 }
 
 /**
- * `connect` is present if other threads of this process can, and then must, use the same store. `stats` is present for an
- * embedded database.
+ * An open store. If `connect` is present, other threads of this process must use the same store through `connect`.
+ * `stats` is present for an embedded database.
  */
 export type OpenedStore = Store &
   Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell; watchCell?: WatchCell };
 
 /**
- * Opens the store of another cell, over the same connections if it is on the same server. `url` is the URL of the cell's
- * database, or only `?schema=...` for a cell in the same database. Throws when the store cannot be opened now.
+ * Opens the store of another cell, over the same connections if the cell is on the same server. `url` is the URL of the
+ * cell's database, or only `?schema=...` for a cell in the same database. Throws when the store cannot be opened now.
  */
 export type OpenCell = (
   url: string,
@@ -81,7 +81,9 @@ export type OpenCell = (
 /** Returns a watch that polls a cell which is not open on this worker. */
 export type WatchCell = (url: string) => CellWatch;
 
-/** Five seconds in total: longer than a command takes, or the shutdown of a server without attempts in flight. */
+/**
+ * The tries take five seconds in total: longer than a command, or the shutdown of a server without attempts in flight.
+ */
 const TRIES = 50;
 const BETWEEN_TRIES_MS = 100;
 
@@ -94,7 +96,7 @@ export async function openStore(config: Config, options: OpenOptions): Promise<O
     : openServer(database.url, config, limits, options);
 }
 
-/** Opens the store of another thread of this process, over `ports` from its method `connect`. */
+/** Opens the store that another thread of this process has open, over `ports` from the method `connect` of this store. */
 export function joinStore(
   ports: DatabasePorts,
   { onFatal, watchBatches: watch }: Pick<OpenOptions, 'onFatal' | 'watchBatches'>,
@@ -189,7 +191,10 @@ async function openServer(
 /** PostgreSQL's SQLSTATE for a table that already exists. */
 const RELATION_EXISTS = '42P07';
 
-/** Throws `CannotStart` unless the database is a store: opening would create a store in a database named by mistake. */
+/**
+ * Throws `CannotStart` unless the database is a store, because opening a database that is named by mistake would create a
+ * store in it.
+ */
 async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
   const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares: false, clock: systemClock });
   try {
@@ -208,7 +213,7 @@ export function describeDataLocation(config: Config): string | undefined {
   return config.databaseUrl === '' ? config.dataDir : database.path;
 }
 
-/** The URL of a cell. `given` is a URL, or `?schema=...` for a cell in the same database as the first cell. */
+/** The full URL of a cell. `given` is a full URL, or `?schema=...` for a cell in the same database as the first cell. */
 export function cellUrlOf(given: string, firstUrl: string): string {
   if (!given.startsWith('?')) return given;
   const url = new URL(firstUrl);

@@ -33,7 +33,10 @@ export interface RestoreResult {
   key: 'fits' | 'missing' | 'other' | 'not needed';
 }
 
-/** Throws `CannotStart` with a message for the operator. The store is then unchanged, or servers refuse to open it. */
+/**
+ * Throws `CannotStart` with a message for the operator. After an error, the store is unchanged, or servers refuse to open
+ * the store.
+ */
 export async function restore(config: Config, { from, overwrite, onProgress }: RestoreRequest): Promise<RestoreResult> {
   const store = storedDatabaseOf(config);
   if (!isReadable(from)) throw new CannotStart(`there is no file ${from}`);
@@ -70,7 +73,7 @@ async function restoreFile(from: string, storePath: string, overwrite: boolean):
   }
 }
 
-/** Throws when the backup is a file that the restore would overwrite or remove before reading it. */
+/** Throws when the backup is a file that the restore would overwrite or remove before the restore has read the file. */
 function checkSource(from: string, path: string, partial: string): void {
   const source = realpathSync(from);
   if (source === path) throw new CannotStart('that file is the store itself');

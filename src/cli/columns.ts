@@ -1,6 +1,6 @@
 /** Formats tables and times for a terminal. */
 
-/** A table with columns as wide as their content. The first row has the headings. */
+/** Formats a table whose columns are as wide as their content. The first row of `rows` has the headings. */
 export function columns(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];
   for (const row of rows)
@@ -16,22 +16,22 @@ export function columns(rows: readonly (readonly string[])[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** `2026-01-31 13:05`, in the time zone of the machine. */
+/** Formats a time as `2026-01-31 13:05`, in the time zone of the machine. */
 export function minuteOf(ms: number): string {
   return timeOf(ms).slice(0, 16).replace('T', ' ');
 }
 
-/** The heading of a column of `minuteOf`: `CREATED (Europe/Berlin)`. */
+/** The heading of a column of times from `minuteOf`, such as `CREATED (Europe/Berlin)`. */
 export function inZone(heading: string): string {
   return `${heading} (${zone()})`;
 }
 
-/** The time zone of the machine, or of the variable `TZ`: `Europe/Berlin`. */
+/** The time zone of the machine, or the time zone in the variable `TZ`, such as `Europe/Berlin`. */
 export function zone(): string {
   return Intl.DateTimeFormat().resolvedOptions().timeZone;
 }
 
-/** `2026-01-31T14:05:09.123+01:00` in the time zone of the machine; with `Z` for UTC. */
+/** Formats a time as `2026-01-31T14:05:09.123+01:00`, in the time zone of the machine. `Z` stands for UTC. */
 export function timeOf(ms: number): string {
   const offsetMinutes = -new Date(ms).getTimezoneOffset();
   if (offsetMinutes === 0) return isoOf(ms);
@@ -40,7 +40,7 @@ export function timeOf(ms: number): string {
   return `${local}${offsetMinutes < 0 ? '-' : '+'}${twoDigits(hours)}:${twoDigits(minutes)}`;
 }
 
-/** `2026-01-31T13:05:09.123Z`, for output that programs read. */
+/** Formats a time as `2026-01-31T13:05:09.123Z`, for output that programs read. */
 export function isoOf(ms: number): string {
   return new Date(ms).toISOString();
 }

@@ -1,4 +1,7 @@
-/** Creates commands that run a server or work on its store: they accept the settings of the server as options too. */
+/**
+ * Creates commands that run a server or work on the store of a server. These commands also accept the server's settings
+ * as options.
+ */
 import { readArguments } from '../config/arguments.ts';
 import { settingOptions, settingsHelp, storeSettingsHelp } from '../config/page.ts';
 import { ConfigError, settingFlags } from '../config/parse.ts';
@@ -9,7 +12,10 @@ interface Definition {
   /** The part of the help above the options. */
   about: string;
   options?: Options;
-  /** The settings that the help lists: those of a store, or all with their defaults. Absent: no settings. */
+  /**
+   * Which settings the help lists: the settings of a store, all settings with the defaults of `serve` or `dev`, or none.
+   * Absent: the command accepts no settings.
+   */
   settings?: 'store' | 'serve' | 'dev' | 'unlisted';
   /** A command line that works, without the program's name. */
   example: string;
@@ -17,11 +23,13 @@ interface Definition {
 
 /** The arguments of a command. */
 export interface ParsedCommand {
-  /** The argument that an action requires; `''` if it requires none. */
+  /** The argument that the action requires; `''` if the action requires no argument. */
   word: string;
   has(option: string): boolean;
   value(option: string): string | undefined;
-  /** Arguments for `parseConfig`, which reports unexpected words too. */
+  /**
+   * The settings among the arguments and any unexpected words, for `parseConfig`, which reports both kinds of mistakes.
+   */
   settings: string[];
 }
 
@@ -30,7 +38,10 @@ type Run = (parsed: ParsedCommand, terminal: Terminal) => Promise<number>;
 /** `word` describes the argument that must follow the name of the action. */
 export type Action = readonly [meaning: string, run: Run, word?: string];
 
-/** The command `name`. If it has several actions, the first argument selects one; the default is `list`. */
+/**
+ * Creates the command `name`. If the command has several actions, the first argument selects the action; the default is
+ * `list`.
+ */
 export function commandWithSettings(
   name: string,
   definition: Definition,
@@ -53,7 +64,10 @@ export function commandWithSettings(
   };
 }
 
-/** Throws `ConfigError`. A mistyped option is reported first, since it explains a missing one. */
+/**
+ * Throws `ConfigError`. Reports a mistyped option before a missing option, since the typing mistake explains why the
+ * option is missing.
+ */
 function parseArguments(args: readonly string[], { options = {}, settings }: Definition) {
   const ownRules = optionRulesOf(options);
   const found = readArguments(args, settings ? new Map([...settingFlags(), ...ownRules]) : ownRules);

@@ -6,32 +6,37 @@ import { plainJson } from './plain.ts';
 
 export interface Terminal {
   env: Environment;
-  /** Standard output. Whole lines. */
+  /** Prints whole lines on standard output. */
   print(text: string): void;
-  /** Standard error. */
+  /** Prints on standard error. */
   printError(text: string): void;
   /** Whether standard output is a terminal. */
   isInteractive: boolean;
   /** False when `NO_COLOR` is set, whatever its value. */
   color: boolean;
-  /** Standard input, to its end. */
+  /** Reads standard input to the end. */
   readInput(): Promise<Uint8Array>;
-  /** Prompts on standard error and reads a line, without echo if it is a secret; absent unless both ends are terminals. */
+  /**
+   * Prompts on standard error and reads a line, without echo for a secret. Absent unless a person can answer at a
+   * terminal.
+   */
   ask?: (question: string, isSecret?: 'secret') => Promise<string>;
 }
 
 export interface Command {
-  /** The verbs that may be the first argument, with their meanings; absent if there are none. */
+  /** The verbs with their meanings. The first argument may be a verb. Absent if the command has no verbs. */
   verbs?: Readonly<Record<string, string>>;
-  /** The options after the words `args` that the help lists. */
+  /** The options that the help lists for a command line with the words `args`. */
   options(args: readonly string[]): Options;
-  /** The output of `--help` after the words `args`. */
+  /** The output of `--help` for a command line with the words `args`. */
   help(args: readonly string[]): string;
   /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart`, with messages for the user. */
   run(args: readonly string[], terminal: Terminal): Promise<number>;
 }
 
-/** One line for the list of commands, and the command. Loaded on demand, so that no help loads a server. */
+/**
+ * One line for the list of commands, and a function that loads the command. The list of commands thus loads no server.
+ */
 export type CommandEntry = readonly [summary: string, load: () => Promise<Command>];
 
 export const EXIT = {
@@ -41,13 +46,13 @@ export const EXIT = {
   usage: 2,
   /** The named thing does not exist. */
   notFound: 3,
-  /** No server responds, or it cannot accept the request now. A retry may succeed. */
+  /** No server responds, or the server cannot accept the request now. A retry may succeed. */
   unavailable: 4,
-  /** The token is unknown, or not allowed to do this. */
+  /** The token is unknown, or does not allow the request. */
   denied: 5,
   /** The run that the command waited for was cancelled. */
   canceled: 6,
-  /** The server exited because it could no longer trust its store; restart it. */
+  /** The server exited because it could no longer trust its store. The supervisor should restart the server. */
   fatal: 70,
 } as const;
 
@@ -62,7 +67,7 @@ export class CommandFailed extends Error {
   }
 }
 
-/** The hint for a name that does not exist: the `meant` name, or the command `help`. */
+/** The hint after an unknown name: suggests the similar name `meant`, if there is one, and the command `help`. */
 export function usageHint(meant: string | undefined, help: string): string {
   return meant === undefined ? `see ${help}` : `did you mean "${meant}"? See ${help}`;
 }
@@ -71,7 +76,7 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.print(`${plainJson(value, 2)}\n`);
 }
 
-/** The own entry of `table` for `word`: not `constructor` or `toString`, which every object inherits. */
+/** Returns the entry of `table` for `word`, but no inherited property such as `constructor` or `toString`. */
 export function entryOf<T>(table: Readonly<Record<string, T>>, word: string): T | undefined {
   return Object.hasOwn(table, word) ? table[word] : undefined;
 }

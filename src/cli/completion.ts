@@ -50,7 +50,7 @@ async function contextsOf(commands: Readonly<Record<string, CommandEntry>>): Pro
   return contexts;
 }
 
-/** Each name of each option. */
+/** All names of the options, with their dashes, as candidates. */
 function wordsOf(options: Options): Candidate[] {
   const candidates = namesOf(options).map(
     ({ name, ...about }): Candidate => ({ text: name.length === 1 ? `-${name}` : `--${name}`, ...about }),

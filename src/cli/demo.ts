@@ -1,6 +1,6 @@
 /**
- * `waypost demo`: starts a server and an endpoint, publishes messages and triggers workflow runs with the official clients, and
- * prints their states. With `--keep` the server continues to run, for its console.
+ * `waypost demo`: starts a server and an endpoint, publishes messages and triggers workflow runs with the official
+ * clients, and prints the states of the messages and runs. With `--keep` the server continues to run, for its console.
  */
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { parseConfig } from '../config/parse.ts';
@@ -83,7 +83,7 @@ interface Clients {
   WorkflowClient: typeof import('@upstash/workflow').Client;
 }
 
-/** Only the demo needs the clients, so an installation may omit them. */
+/** Loads the official clients. Only the demo needs the clients, so an installation may omit these packages. */
 async function loadClients(): Promise<Clients> {
   try {
     const { Client } = await import('@upstash/qstash');

@@ -7,8 +7,8 @@ const canPrompt = process.stdin.isTTY === true && process.stderr.isTTY === true;
 /** Error codes for a full or failing disk, or for a pipe whose reader is too slow. */
 const LOST_LINE_ERRORS: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN']);
 
-// A reader such as `head` may close the output early: then a command exits, and a server treats the closed output as an
-// error. A server continues when the disk rejects a line of its log: serving is more important than logging.
+// A reader such as `head` may close the output early. A command then exits, but a server treats the closed output as an
+// error. When the disk rejects a line of a server's log, the server continues: serving is more important than logging.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   const isServer = process.listenerCount('uncaughtException') > 0;
   if (isServer && LOST_LINE_ERRORS.has(error.code)) return;

@@ -8,7 +8,7 @@
  */
 const SAFE_VERSION = '24.21.0';
 
-/** The warning for the operator about `version` (`24.20.0`); undefined when it is recent enough. */
+/** The warning for the operator about `version` (`24.20.0`); undefined when the version is recent enough. */
 export function nodeWarning(version: string): string | undefined {
   if (!isOlder(version, SAFE_VERSION)) return undefined;
   return `Node ${version} has known faults that a hostile endpoint could use: run ${SAFE_VERSION} or newer`;

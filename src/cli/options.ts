@@ -1,7 +1,7 @@
 /** The options of a command: one definition for parsing, help and completion. */
 import type { OptionRules } from '../config/arguments.ts';
 
-/** Descriptions by usage: `--all`, `--body <text>`, or `-f, --file <path>` with two names. */
+/** The meanings of options by usage: `--all`, `--body <text>`, or `-f, --file <path>` with two names. */
 export type Options = Readonly<Record<string, string>>;
 
 export interface OptionName {
@@ -31,7 +31,7 @@ export function optionsHelp(options: Options): string[] {
   return Object.entries(options).flatMap(([usage, meaning]) => [`  ${usage}`, ...wrapped(meaning)]);
 }
 
-/** `text` in indented lines of at most 120 characters. */
+/** Wraps `text` into indented lines of at most 120 characters. */
 export function wrapped(text: string, indent = '      '): string[] {
   const found: string[] = [];
   for (const word of text.split(/\s+/)) {

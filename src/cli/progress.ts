@@ -10,7 +10,7 @@ export interface Progress {
   end(): void;
 }
 
-/** One line that is overwritten in an interactive terminal; nothing otherwise. */
+/** Shows the progress in one line that each report overwrites. Shows nothing without an interactive terminal. */
 export function progressOf({ ask, printError }: Terminal): Progress {
   let last = '';
   return {
@@ -33,7 +33,10 @@ export interface CopyReport {
   onProgress: (progress: { table: string; rows: number }) => void;
 }
 
-/** Rows per line of output without an interactive terminal: lines only for large tables, and few enough for a readable log. */
+/**
+ * Without an interactive terminal, one line is printed per this many rows of a table: only large tables get lines, and a
+ * log stays readable.
+ */
 const ROWS_PER_LINE = 100_000;
 
 export function reportCopy(terminal: Terminal): CopyReport & Progress {

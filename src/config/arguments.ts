@@ -2,7 +2,9 @@
 import { parseArgs } from 'node:util';
 import { nearest } from './nearest.ts';
 
-/** Whether an option needs a value, takes none, or takes one only after `=`; by its name without dashes. */
+/**
+ * Whether an option needs a value, takes no value, or takes a value only after `=`. The keys are names without dashes.
+ */
 export type OptionRules = ReadonlyMap<string, 'needed' | 'none' | 'attached'>;
 
 interface OptionValue {
@@ -19,7 +21,10 @@ export interface Arguments {
   problems: string[];
 }
 
-/** Accepts the name of an API field as an option: `--queueName` means `--queue-name`. */
+/**
+ * Parses `args` with the `known` options. Accepts the name of an API field as an option: `--queueName` means
+ * `--queue-name`.
+ */
 export function readArguments(args: readonly string[], known: OptionRules): Arguments {
   const types = [...known].flatMap(([name, value]) => {
     const type: 'string' | 'boolean' = value === 'needed' ? 'string' : 'boolean';

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 /** Files that Waypost creates in the data folder. */
 const OURS = /^(waypost\.|encryption\.key(\.new-|$))/;
 
-/** Writes a `.gitignore` with `*`, unless one exists, or it would hide files of other programs in the folder. */
+/** Writes a `.gitignore` with `*`, unless the folder already has a `.gitignore` or also has files of other programs. */
 export function keepOutOfGit(dataDir: string): void {
   try {
     if (!readdirSync(dataDir).every((name) => OURS.test(name))) return;
     writeFileSync(join(dataDir, '.gitignore'), '*\n', { flag: 'wx' });
   } catch {
-    // The folder does not exist or is not writable, so Waypost stores nothing in it.
+    // The folder does not exist or is not writable, so Waypost stores nothing in the folder.
   }
 }

@@ -1,4 +1,7 @@
-/** The four published development accounts (contract M 2.3). Their tokens are public, so only `waypost dev` has them. */
+/**
+ * The four published development accounts (contract M 2.3). The tokens of these accounts are public, so only `waypost
+ * dev` accepts them.
+ */
 import { hashToken, mintToken } from '../protocol/token.ts';
 
 export interface DevelopmentAccount {
@@ -7,7 +10,7 @@ export interface DevelopmentAccount {
   signingKeys: { current: string; next: string };
 }
 
-/** `waypost dev` prints the variables of the first account. */
+/** The four accounts. `waypost dev` prints the variables of the first account. */
 export const DEVELOPMENT_ACCOUNTS: readonly [DevelopmentAccount, ...DevelopmentAccount[]] = [
   {
     name: 'defaultUser',

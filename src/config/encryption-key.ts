@@ -1,4 +1,7 @@
-/** Reads or creates the encryption key: from the setting, or in a data folder file that only its owner can read. */
+/**
+ * Reads the encryption key from the setting, or from a file in the data folder that only the owner can read. Creates a
+ * missing file.
+ */
 import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { syncToDisk } from '../system/disk.ts';
@@ -18,7 +21,7 @@ export function encryptionKeyFile(dataDir: string): string {
   return join(dataDir, 'encryption.key');
 }
 
-/** Returns the key, or undefined if there is none. Throws when the content of the file is not a key. */
+/** Returns the key, or undefined if no key is set or saved. Throws when the content of the file is not a key. */
 export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint8Array | undefined {
   if (encryptionKey !== '') return Buffer.from(encryptionKey, 'base64');
   const file = encryptionKeyFile(dataDir);
@@ -45,7 +48,7 @@ export function wrongKeyMessage(broken: SealBroken, dataDir: string): string {
   return `${broken.message}. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`;
 }
 
-/** Returns the existing key, or creates one and saves it in the data folder, which is created if missing. */
+/** Returns the existing key. Creates a missing key and saves it in the data folder, which is also created if missing. */
 export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: number) => Uint8Array): Uint8Array {
   const existing = readEncryptionKey(settings);
   if (existing !== undefined) return existing;
@@ -56,9 +59,9 @@ export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: 
 }
 
 /**
- * Writes the key to a temporary file, syncs it, and then gives it its final name: data that is encrypted afterwards is
- * lost without the key. `suffix` of the temporary file must be unique. A process id would not be: it is the same in every
- * container.
+ * Writes the key to a temporary file, syncs the file to disk, and then renames the file: data that is encrypted with the
+ * key is lost without the key. The `suffix` of the temporary file must be unique. A process id is not unique, since every
+ * container has the same.
  */
 function saveKey(dataDir: string, key: Buffer, suffix: string): void {
   const file = encryptionKeyFile(dataDir);

@@ -1,8 +1,9 @@
 /** Suggests the name that is most similar to a mistyped name. */
 
 /**
- * Returns the candidate that is most similar to `name`, or undefined if none is similar. One mistyped letter in three is
- * accepted, and at least one in any name. Omit a prefix that all names share, because it would make all names similar.
+ * Returns the candidate that is most similar to `name`, or undefined if no candidate is similar. Accepts one mistyped
+ * letter for every three letters of a name, and at least one. Pass names without a common prefix, which would make all
+ * names similar.
  */
 export function nearest(name: string, candidates: Iterable<string>): string | undefined {
   let distanceMax = Math.max(1, Math.floor(name.length / 3));

@@ -1,4 +1,4 @@
-/** The settings of operator events (docs/operator-events.md), and the parser of their thresholds. */
+/** The settings of operator events (docs/operator-events.md), and the parser of the thresholds of these events. */
 import { OPERATOR_EVENTS, type OperatorEventKind } from '../engine/operator-events/kinds.ts';
 import type { OperatorEventRules } from '../engine/operator-events/model.ts';
 import { DAY, GIB, MINUTE, SECOND } from './measures.ts';

@@ -1,4 +1,4 @@
-/** Renders the table of settings as `--help`, as docs/settings.md, and as the current configuration. */
+/** Renders the table of settings for `--help`, for docs/settings.md, and for the output of the current configuration. */
 import { defaultOf } from './parse.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
 import { type Config, listSettings, type SettingName } from './table.ts';
@@ -12,7 +12,7 @@ function format(setting: Setting, value: SettingValue): string {
   return setting.type === 'duration' ? formatDuration(value) : String(value);
 }
 
-/** The settings that select a store and decrypt it. */
+/** The settings that select a store, and the key that decrypts the store's signing keys. */
 const STORE_SETTINGS: readonly SettingName[] = ['dataDir', 'databaseUrl', 'encryptionKey'];
 
 /** The list of options in `waypost dev --help` and `waypost serve --help`. */
@@ -113,7 +113,7 @@ function defaultText(setting: Setting): string {
   return `\`${value}\`; in \`waypost dev\`: \`${format(setting, setting.defaultInDev)}\``;
 }
 
-/** One setting per line, as `WAYPOST_PORT=8080`. For a secret, only whether the secret is set. */
+/** Lists one setting per line, as `WAYPOST_PORT=8080`. For a secret, the line only says whether the secret is set. */
 export function describeConfig(config: Config): string {
   const lines = listSettings().map(({ name, setting }) => {
     const value = isSecret(setting) ? (config[name] === '' ? '' : '(secret, set)') : format(setting, config[name]);

@@ -96,15 +96,15 @@ function readVariable(
   return undefined;
 }
 
-/** The setting's own variable, and its alias, which other programs also read. */
+/** The variables of a setting: the setting's own variable, and the alias, which other programs also read. */
 function variablesOf(name: SettingName, { alias }: Setting): string[] {
   return alias === undefined ? [variableOf(name)] : [variableOf(name), alias];
 }
 
 function valueIn(env: Environment, variable: string): string | undefined {
   const value = env[variable]?.trim();
-  // An empty variable counts as not set, because compose files pass unset variables as empty. A Kubernetes service named
-  // "waypost" sets WAYPOST_PORT=tcp://… in every pod of its namespace.
+  // An empty variable counts as not set, because compose files pass unset variables as empty. A value such as `tcp://…`
+  // also counts as not set: a Kubernetes service named "waypost" sets WAYPOST_PORT=tcp://… in every pod of its namespace.
   return value === '' || value?.startsWith('tcp://') ? undefined : value;
 }
 
@@ -176,7 +176,7 @@ function within(
   return { must: `must be ${kind} from ${format(min)} to ${format(max)}` };
 }
 
-/** `none` is the empty list, because an empty variable selects the default. */
+/** The text `none` stands for the empty list, because an empty variable selects the default. */
 function readList(text: string): readonly string[] {
   if (text === 'none') return Object.freeze([]);
   const items = text.split(',').map((item) => item.trim());

@@ -1,8 +1,8 @@
 /**
  * Encrypts signing keys for the database (AES-256-GCM), so that nobody can sign with a stolen copy of the database.
  *
- * A sealed text is `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). The caller passes the key
- * and the source of randomness.
+ * A sealed text consists of `v1.` and the base64url of nonce (12 bytes), ciphertext and tag (16 bytes). The caller passes
+ * the key and the source of randomness.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 

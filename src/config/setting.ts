@@ -28,7 +28,10 @@ export type SettingRow = SettingDescription &
     | { readonly type: 'choice'; readonly choices: readonly string[]; readonly default: string }
     /** Written as texts separated by commas. */
     | { readonly type: 'list'; readonly default: readonly string[]; readonly defaultInDev?: readonly string[] }
-    /** Empty if not set. A secret is also read from the file in the variable `<name>_FILE`, and is never printed. */
+    /**
+     * An empty text means that the setting is not set. A secret is also read from the file in the variable `<name>_FILE`,
+     * and is never printed.
+     */
     | ({ readonly type: 'text'; readonly default: string; readonly secret?: true } & TextPattern)
   );
 

@@ -32,7 +32,7 @@ export function parseBytes(text: string): number | undefined {
   return Number(amount) * BYTES_PER_UNIT[(unit ?? 'B') as keyof typeof BYTES_PER_UNIT];
 }
 
-/** Formats a size in the largest binary unit that divides it. */
+/** Formats a size in the largest binary unit of which the size is a multiple. */
 export function formatBytes(bytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB'] as const) {
     if (bytes > 0 && bytes % BYTES_PER_UNIT[unit] === 0) return `${bytes / BYTES_PER_UNIT[unit]}${unit}`;

@@ -1,4 +1,4 @@
-/** Finds variables that look like settings but are not settings: a mistyped name would otherwise go unnoticed. */
+/** Finds variables that look like settings but are not settings, so that a mistyped name does not go unnoticed. */
 import { nearest } from './nearest.ts';
 import type { Environment } from './parse.ts';
 import { isSecret, variableOf } from './setting.ts';

@@ -19,7 +19,7 @@ import { readVersion } from '../system/version.ts';
 import { readConsole } from './console-files.ts';
 import type { WorkerContext } from './context.ts';
 
-/** Throws `CannotStart`. */
+/** Throws `CannotStart` if the list of trusted proxies is invalid. */
 export function createWorkerApi(context: WorkerContext, engine: Engine, isReady: () => boolean): Listener {
   const { config, store, sealer, credentials, accounts, clock, log, metrics, browsers, others, testClockOptions } =
     context;

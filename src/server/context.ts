@@ -21,13 +21,16 @@ export interface ServerContext {
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
-  /** Called when the store or a thread can no longer be trusted. Must end the process at once with a non-zero code. */
+  /**
+   * Called when the store or a thread can no longer be trusted. This function must end the process at once, with a
+   * non-zero exit code.
+   */
   onFatal: (error: Error) => void;
   /** The metrics of the only worker. Absent if metrics are disabled, or if several workers have their own metrics. */
   metrics?: WorkerMetrics | undefined;
   /**
-   * Default: the machine's clock. A test can pass a clock that it stops and advances, while HTTP runs in real time. Only
-   * for a single worker.
+   * Default: the machine's clock. A test can pass a clock that the test stops and advances, while HTTP runs in real time.
+   * Only for a single worker.
    */
   clock?: Machine;
   /** Only for a single worker. */
@@ -45,7 +48,10 @@ export interface WorkerOptions
   others?: OtherWorkers;
   /** Whether the process has already recovered the embedded store for all its workers. */
   isRecovered: boolean;
-  /** Notifies other workers of tokens and signing keys that this worker has changed. Resolves when the change is done. */
+  /**
+   * Notifies other workers of tokens and signing keys that this worker has changed. Resolves when these workers use the
+   * change.
+   */
   onAccountsChanged?: () => Promise<void>;
 }
 

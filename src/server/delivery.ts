@@ -6,10 +6,10 @@ import type { Delivery } from '../engine/ports.ts';
 import { withWallTime } from '../engine/workers/steady-clock.ts';
 import type { WorkerContext } from './context.ts';
 
-/** First runs a self-test: forbidden addresses must be refused with the options of the delivery. */
+/** Creates the delivery, after a self-test that the delivery's options block forbidden addresses. */
 export async function openDelivery(context: WorkerContext): Promise<Delivery> {
   const { config, clock, testClockOptions, randomness, accounts, addresses, resolver, others } = context;
-  // The response to a call becomes a message, so it may be as large as a message.
+  // The response to a call of a workflow becomes a message, so the response may be as large as a message.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
   const options: DeliveryOptions = {
     clock: testClockOptions

@@ -22,8 +22,8 @@ export interface BoundAddress {
 export async function listen(listener: Listener, requested: ListenAddress): Promise<BoundAddress> {
   const { host, port: requestedPort, isShared } = requested;
   try {
-    // Several sockets on one port accept connections faster. Without `isShared`, a single socket is used if the system does
-    // not support shared ports.
+    // Several sockets on one port accept connections faster. If the system does not support shared ports, a single socket
+    // is used unless `isShared` is set.
     if (requestedPort !== 0 && !isShared) await checkIsFree(requested);
     const [first = host, ...others] = await addressesOf(host);
     const reusePort = isShared || process.platform === 'linux';
@@ -42,8 +42,8 @@ async function addressesOf(host: string): Promise<string[]> {
 }
 
 /**
- * Throws `CannotStart` when another program listens on the port. Without this check, another program of the same user that
- * sets SO_REUSEPORT too would go unnoticed, and would receive half of the requests.
+ * Throws `CannotStart` when another program listens on the port. Without this check, a program of the same user that
+ * listens with SO_REUSEPORT, as this server does, would go unnoticed and receive half of the requests.
  */
 export async function checkIsFree({ host, port }: Pick<ListenAddress, 'host' | 'port'>): Promise<void> {
   const probe = createServer();

@@ -17,7 +17,10 @@ import type { WorkerContext } from './context.ts';
 
 type EventsContext = Pick<WorkerContext, 'config' | 'store' | 'sealer' | 'credentials' | 'addresses' | 'clock'>;
 
-/** Creates the project of the events if it is missing. Undefined if events are disabled. Throws `CannotStart`. */
+/**
+ * Creates the project of the events if the project is missing. Resolves to undefined if events are disabled. Throws
+ * `CannotStart`.
+ */
 export async function openOperatorEvents(
   context: EventsContext,
 ): Promise<Omit<OperatorEventsOptions, 'projectName'> | undefined> {
@@ -50,7 +53,7 @@ export function thresholdsOf(config: Config): OperatorEventsOptions['thresholds'
   }
 }
 
-/** Checks the URL early; attempts check the address again. Errors omit the URL, which may contain a secret. */
+/** Checks the URL at the start; attempts check the address again. Errors omit the URL, which may contain a secret. */
 function checkUrl(url: string, addresses: AddressPolicy): void {
   if (!URL.canParse(url)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_URL: cannot be read');
   const verdict = checkDestination(new URL(url), new AddressGuard(addresses));
@@ -59,14 +62,17 @@ function checkUrl(url: string, addresses: AddressPolicy): void {
   }
 }
 
-/** Creates the operator's own project. No other project has its keys, so nobody else can sign a forged event. */
+/**
+ * Creates the operator's own project. Only this project has the keys that sign operator events, so no user of another
+ * project can forge an event.
+ */
 async function ensureProject({ config, store, sealer, credentials, clock }: EventsContext): Promise<number> {
   const isDevelopment = credentials === 'development';
   const [developer] = DEVELOPMENT_ACCOUNTS;
   const name = isDevelopment ? developer.name : config.operatorEventsProject;
   if (!isName(name)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_PROJECT: this cannot be the name of a project');
   const keys = isDevelopment ? developer.signingKeys : mintSigningKeys(sealer.randomBytes);
-  // The project is in the first cell, which is open when a worker starts.
+  // The project is in the first cell, since only the first cell is always open when a worker starts.
   const project = { name, signingKeys: sealKeys(keys, sealer), nowMs: clock.wallMs(), cellId: FIRST_CELL };
   return (await store.projects.ensureProject(project)).projectId;
 }

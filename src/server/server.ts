@@ -30,7 +30,7 @@ export interface ServerOptions
    * Only for a single worker.
    */
   isStoreInline?: boolean;
-  /** A store that the caller opens and closes, so that its next server can use the same store. */
+  /** A store that the caller opens and closes, so that the caller's next server can use the same store. */
   store?: OpenedStore;
 }
 
@@ -61,7 +61,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** Starts the resources in order, and adds for each a function to `opened` that closes it. */
+/** Starts the resources in order. For each resource, adds a function to `opened` that closes the resource. */
 async function start(
   config: Config,
   options: ServerOptions,
@@ -129,7 +129,7 @@ async function startSingleWorker(context: ServerContext): Promise<Workers> {
   return {
     accounts,
     development: credentials === 'development' ? developmentAccess(accounts) : undefined,
-    refreshAccounts: async () => {}, // this thread makes the changes itself
+    refreshAccounts: async () => {}, // the only worker already uses the changed accounts
     listen: async () => (await worker.listen({ host: config.host, port: config.port, isShared: false })).url,
     readMetrics: async () => [await worker.readMetrics()],
     stop: (limitMs) => worker.stop(limitMs),

@@ -5,8 +5,9 @@ import type { Config } from '../config/table.ts';
 const FRACTION_OF_FILES = 3 / 4;
 
 /**
- * The maximum of silent attempts of one worker: the setting, reduced to the open files that attempts with slots leave.
- * The maximum is at least half of the slots, so that all attempts at unknown endpoints can be silent.
+ * The maximum of silent attempts of one worker: the setting, or the number of open files that attempts with slots leave,
+ * if this number is lower. The maximum is at least half of the slots, so that all attempts at unknown endpoints can be
+ * silent.
  */
 export function limitSilentMax(
   openFiles: number | undefined,

@@ -46,7 +46,7 @@ export interface RunningWorker {
 /** After the engine has stopped, clients with open requests have this long to receive their responses. */
 const LAST_RESPONSES_MS = 1000;
 
-/** Resolves when the worker delivers; it does not listen yet. Throws `CannotStart`. */
+/** Resolves when the worker delivers; the worker does not listen yet. Throws `CannotStart`. */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const context = await openContext(options);
   const { config, accounts, clock, id, log, metrics, rank } = context;
@@ -84,7 +84,7 @@ async function openContext(options: WorkerOptions): Promise<WorkerContext> {
   const clock = isShared ? new DatabaseClock(machine) : new SteadyClock(machine);
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
-  // The events come before the accounts, which must include the project that this call may create.
+  // Operator events are opened before the accounts are read, because the accounts must include the project of the events.
   const events = await openOperatorEvents({ ...options, addresses, clock });
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared, log, dataDir: config.dataDir });
   return {
@@ -123,7 +123,10 @@ function warnAboutSettings({ config, addresses, log }: WorkerContext): void {
   if (!config.verifyTls) log.warn('tls_not_verified', { setting: 'WAYPOST_VERIFY_TLS' });
 }
 
-/** Returns the function that notifies other workers of changed tokens and keys. Undefined without other workers. */
+/**
+ * Returns the function that notifies other workers of changed tokens and keys, or undefined if there are no other
+ * workers.
+ */
 function accountsNotifier({
   config,
   clock,

@@ -1,4 +1,4 @@
-/** Flushes files and folders to disk, so that they survive a power failure. */
+/** Flushes files and folders to disk, so that the files and folders survive a power failure. */
 import { closeSync, fsyncSync, openSync } from 'node:fs';
 
 /**

@@ -1,4 +1,4 @@
-/** Collects garbage in an idle process, so that it returns the memory of a past burst to the system. */
+/** Collects garbage in an idle process, so that the process returns the memory of a past burst to the system. */
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -13,15 +13,18 @@ export interface MemoryPorts {
   collect(): void;
 }
 
-/** A collection delays other work, so it waits for idle time. Until then, V8's own collections suffice. */
+/**
+ * The CPU share below which a process counts as idle. A collection delays other work, and a busy process needs only V8's
+ * own collections.
+ */
 const IDLE_CPU_SHARE_MAX = 0.05;
 const CHECK_INTERVAL_MS = 5_000;
-/** With less garbage, a collection is not worth its pause. */
+/** A collection is worth its pause only if there is at least this much garbage. */
 const WORTHWHILE_BYTES = 32 * 1024 * 1024;
 
 /**
- * V8 collects garbage only when a program allocates memory, which an idle server does not. After a burst, such a server
- * would keep hundreds of MiB of garbage without this class (P10).
+ * V8 collects garbage only when a program allocates memory, but an idle server allocates no memory. After a burst, such a
+ * server would keep hundreds of MiB of garbage without this class (P10).
  */
 export class IdleCollector {
   readonly #ports: MemoryPorts;
@@ -39,15 +42,16 @@ export class IdleCollector {
     this.#bytesMin = Math.min(this.#bytesMin, bytes);
     if (!isIdle || bytes < this.#bytesMin + WORTHWHILE_BYTES) return;
     this.#ports.collect();
-    // Buffers are freed a little later, in another thread. The next check measures how much memory remains.
+    // Another thread frees the buffers a little later, so the next check measures the memory use after the collection.
     this.#bytesMin = bytes;
   }
 }
 
 /** Starts to return unneeded memory of this thread, and makes V8 produce less garbage. Keeps no thread alive. */
 export function startIdleCollection(): void {
-  // Objects that survive two young collections in a burst are not long-lived. V8 would assume that they are, and allocate
-  // all objects of their kind in the old generation, whose collection costs much more (docs/performance/one-message.md).
+  // Objects that survive two young collections in a burst are not long-lived. Without this flag, V8 would treat all
+  // objects of the same kind as long-lived and allocate them in the old generation, whose collection costs much more
+  // (docs/performance/one-message.md).
   setFlagsFromString('--no-allocation-site-pretenuring');
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
@@ -58,7 +62,8 @@ export function startIdleCollection(): void {
       const { used_heap_size, external_memory } = getHeapStatistics();
       return used_heap_size + external_memory;
     },
-    // Not derived from the event loop's utilization, which on a busy machine includes the time of other processes.
+    // Uses CPU time instead of the event loop's utilization, which on a busy machine includes the time of other
+    // processes.
     cpuShare() {
       const now = { atMs: performance.now(), cpu: process.cpuUsage() };
       const cpuMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1_000;

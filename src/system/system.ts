@@ -1,4 +1,6 @@
-/** The real clock, event loop and randomness: only this file and the composition root use them directly. */
+/**
+ * The real clock, event loop and randomness. Other files, except the composition root, use these only through interfaces.
+ */
 import { randomFillSync } from 'node:crypto';
 import type { Machine, Randomness } from '../engine/ports.ts';
 import { SteadyClock } from '../engine/workers/steady-clock.ts';
@@ -37,7 +39,7 @@ export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Random bytes that are read at a time: one system call for some hundred ids. */
+/** The number of random bytes that are read at a time: one system call for some hundred ids. */
 const POOL_BYTES = 8192;
 
 /** Cryptographically strong. No bytes are returned twice. */

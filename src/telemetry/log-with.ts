@@ -1,4 +1,4 @@
-/** Returns a log that adds the same fields to every line, such as the worker that writes it. */
+/** Returns a log that adds the same fields to every line, such as the worker that writes the line. */
 import type { EventLog } from '../engine/ports.ts';
 
 export function logWith(log: EventLog, more: Record<string, string>): EventLog {

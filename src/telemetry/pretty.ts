@@ -15,7 +15,7 @@ function painted(text: string, code: number): string {
   return `\u001b[${code}m${text}\u001b[0m`;
 }
 
-/** Quotes values with spaces or control characters, so that the input of a client cannot forge a log line. */
+/** Quotes a value with spaces or control characters, so that the input of a client cannot forge a log line. */
 function quoted(value: unknown): string {
   const text = String(value);
   return /^[\x21-\x7e]+$/.test(text) ? text : JSON.stringify(text);

@@ -5,10 +5,13 @@ type Level = keyof EventLog;
 
 const WINDOW_MS = 1000;
 
-/** Maximum lines of one event per second: more than people read, but few enough for any disk. */
+/** The maximum of lines of one event per second: more lines than people read, but few enough for any disk. */
 const LINES_PER_SECOND_MAX = 20;
 
-/** Writes at most `linesMax` lines of each event per second to `log`. Then, one line counts the omitted events. */
+/**
+ * Returns a log that writes at most `linesMax` lines of each event per second to `log`, and then one line with the number
+ * of omitted events.
+ */
 export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_PER_SECOND_MAX): EventLog {
   const windows = new Map<string, { startedAtMs: number; count: number }>();
 

@@ -11,7 +11,7 @@ import type {
   WaypostProject,
 } from './types.ts';
 
-/** Requested entries per page; the API may return fewer. */
+/** The number of requested entries per page; the API may return fewer entries. */
 const PAGE = 1000;
 
 interface ProjectAccess {
@@ -85,7 +85,7 @@ export class TestProject implements WaypostProject {
   }
 }
 
-/** Decodes the bodies, which are base64 in a log. */
+/** Decodes the bodies of an entry, which the API returns in base64. */
 function inWords({ body, responseBody, ...entry }: LogEntryView): LogEntryView {
   return {
     ...entry,

@@ -1,4 +1,4 @@
-/** Wraps the delivery of a test server: counts the attempts in flight, and injects the faults that a test has requested. */
+/** Wraps the delivery of a test server: counts the attempts in flight, and injects faults that a test has requested. */
 import { timedOut } from '../delivery/outcome.ts';
 import type { Claimed, Message, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { AttemptInFlight, Clock, Delivery } from '../engine/ports.ts';
@@ -24,7 +24,7 @@ export class TestDelivery implements Delivery {
   #startedCount = 0;
   #nextEnd = Promise.withResolvers<void>();
 
-  /** Removes faults from `faults` when they are used up. */
+  /** Removes a fault from `faults` when the fault is used up. */
   constructor(
     delivery: Delivery,
     { clock, timeoutMsMax, faults = [] }: { clock: Pick<Clock, 'startTimer'>; timeoutMsMax: Millis; faults?: Fault[] },
@@ -81,7 +81,7 @@ export class TestDelivery implements Delivery {
     };
     this.#inFlight += 1;
     try {
-      // A paused attempt takes no real time, because its endpoint waits for the server.
+      // A paused attempt does not count as in flight, because its endpoint waits for the server.
       return await this.#delivery.attempt(claimed, signal, (attempt) =>
         onStarted?.({
           extend: () => {
@@ -97,7 +97,7 @@ export class TestDelivery implements Delivery {
       );
     } finally {
       setPaused(true);
-      hasEnded = true; // an idle call that ends extends its attempt, which may have ended before
+      hasEnded = true; // the end of an idle call may extend its attempt after the attempt has ended
     }
   }
 
@@ -116,7 +116,7 @@ export class TestDelivery implements Delivery {
     return fault;
   }
 
-  /** Resolves to true after `ms`, or to false when `signal` aborts first. */
+  /** Resolves to true after `ms` of virtual time, or to false if `signal` aborts first. */
   #wait(ms: Millis, signal: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const end = (isOver: boolean) => {

@@ -5,8 +5,8 @@ import { endOfTurn } from '../system/system.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /**
- * The store is in this process, so only network I/O takes more than a few turns of the event loop, and it is counted as
- * work in flight. After this many turns without work in flight, nothing happens until the clock advances.
+ * Only network I/O takes more than a few turns of the event loop, since the store is in this process, and network I/O
+ * counts as work in flight. After this many turns without work in flight, nothing happens until the clock advances.
  */
 const QUIET_TURNS = 10;
 
@@ -16,7 +16,10 @@ export class TimeAdvancer {
   /** Resolves when all requested advances are finished. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `workInFlight` returns undefined if no work is in flight, otherwise a promise that resolves when to check again. */
+  /**
+   * `workInFlight` returns undefined if no work is in flight. Otherwise `workInFlight` returns a promise; when the
+   * promise resolves, `workInFlight` is called again.
+   */
   constructor(clock: VirtualClock, workInFlight: () => Promise<unknown> | undefined) {
     this.#clock = clock;
     this.#workInFlight = workInFlight;
@@ -36,7 +39,9 @@ export class TimeAdvancer {
     return this.#enqueue(() => this.#advanceTo(this.#clock.nowMs() + ms));
   }
 
-  /** Advances the clock until no work is scheduled. Resolves to false if that takes more than `limitMs`. */
+  /**
+   * Advances the clock until no work is scheduled. Resolves to false if some work is due only after more than `limitMs`.
+   */
   runUntilIdle(limitMs: Millis): Promise<boolean> {
     return this.#enqueue(() => this.#advanceUntilIdle(this.#clock.nowMs() + limitMs));
   }

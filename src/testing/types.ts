@@ -1,4 +1,4 @@
-/** The types of `waypost/testing`. They import nothing, since no other module is published with declarations. */
+/** The types of `waypost/testing`. This file imports nothing, since no other module is published with declarations. */
 
 /** Starts a server for tests in this process. Rejects if a setting is invalid. */
 export declare const startWaypost: (options?: WaypostOptions) => Promise<Waypost>;
@@ -24,24 +24,24 @@ export interface WaypostOptions {
   settings?: Readonly<Record<string, string>>;
   /** The virtual time at the start. Default: now. */
   startAt?: Date;
-  /** Called with the server's log events. Default: they are discarded. */
+  /** Called with each log event of the server. Default: log events are discarded. */
   log?: (level: 'debug' | 'info' | 'warn' | 'error', event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 /** A fault of future attempts. */
 export interface Disturbance {
   /**
-   * If this is a status, the attempt gets a response with it, and the endpoint is not called. If this is `'lost'`, the
-   * endpoint is called, but its response is lost, and the attempt times out in virtual time.
+   * A number: the attempt gets a response with this status, and the endpoint is not called. `'lost'`: the endpoint is
+   * called, but the response is lost, and the attempt times out in virtual time.
    */
   answer?: number | 'lost';
   /** The body of the response, if `answer` is a status. Default: empty. */
   body?: string;
   /** How long the response takes in virtual time. */
   delay?: Duration;
-  /** Only attempts to URLs that start with this text. Default: all attempts of the project. */
+  /** The fault affects only attempts to URLs that start with this text. Default: all attempts of the project. */
   to?: string;
-  /** The number of attempts. Default: 1, the next one. */
+  /** The number of attempts that the fault affects. Default: 1. */
   times?: number;
 }
 
@@ -57,7 +57,10 @@ export type MessageState =
 
 type Headers = Record<string, string[]>;
 
-/** An entry of a message's log, as `GET /v2/logs` returns it, with decoded bodies. Times are Unix milliseconds, virtual. */
+/**
+ * An entry of a message's log, as `GET /v2/logs` returns it, with decoded bodies. Times are Unix milliseconds of virtual
+ * time.
+ */
 export interface LogEntryView {
   time: number;
   messageId: string;
@@ -84,7 +87,7 @@ export interface MessageView {
   messageId: string;
   url: string;
   method: string;
-  /** The state of the newest entry in its log. */
+  /** The state in the newest entry of the message's log. */
   state: MessageState;
   /** How many attempts have started. */
   attempts: number;
@@ -138,15 +141,17 @@ export interface DeadView {
   labels?: string[];
 }
 
-/** A project, isolated from others: it has its own names, messages, logs, signing keys and disturbances. */
+/**
+ * A project, isolated from other projects: each project has its own names, messages, logs, signing keys and disturbances.
+ */
 export interface WaypostProject {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
   readonly token: string;
   readonly signingKeys: Readonly<SigningKeys>;
-  /** The environment variables for `process.env`, or for a client's own environment. */
+  /** The variables for the clients of this project, for `process.env` or for an environment that a client is given. */
   env(): WaypostEnvironment;
-  /** All messages that are still in the log, oldest first, except those of workflow runs, which are in `runs`. */
+  /** All messages that are still in the log, oldest first, except messages of workflow runs, which `runs` returns. */
   messages(): Promise<MessageView[]>;
   /** All workflow runs, oldest first. */
   runs(): Promise<RunView[]>;
@@ -156,7 +161,7 @@ export interface WaypostProject {
   disturb(disturbance: Disturbance): void;
 }
 
-/** A server in this process, with its store in memory, on a virtual clock that only the test advances. */
+/** A server in this process, with a store in memory and a virtual clock that only the test advances. */
 export interface Waypost extends WaypostProject {
   /** The virtual time. */
   now(): Date;
@@ -172,7 +177,7 @@ export interface Waypost extends WaypostProject {
   runUntilIdle(options?: { limit?: Duration }): Promise<void>;
   /** Restarts the server with its stored data. Attempts in flight are interrupted and repeated. */
   restart(): Promise<void>;
-  /** Creates a project, to isolate a test from others. All projects share the clock. */
+  /** Creates a project, to isolate a test from other tests. All projects share the clock. */
   project(): Promise<WaypostProject>;
   stop(): Promise<void>;
 }

@@ -35,7 +35,10 @@ export class VirtualClock implements Clock {
     return this.#nowMs;
   }
 
-  /** A timer of kind `outside` fires in real time, because it waits for something outside of virtual time. */
+  /**
+   * A timer of kind `outside` fires in real time, because such a timer limits a wait for something outside of virtual
+   * time.
+   */
   startTimer(delayMs: Millis, task: () => void, kind: TimerKind = 'work'): Timer {
     if (kind === 'outside') return systemClock.startTimer(delayMs, task);
     const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task, kind };
@@ -45,7 +48,7 @@ export class VirtualClock implements Clock {
     return { cancel: () => this.#timers.delete(timer) };
   }
 
-  /** When the next timer, or the next timer of `kind`, fires; `undefined` if there is none. */
+  /** When the next timer, or the next timer of `kind`, fires. Returns undefined if there is no such timer. */
   nextTimerAtMs(kind?: TimerKind): Millis | undefined {
     return this.#nextUntil(Number.POSITIVE_INFINITY, kind)?.atMs;
   }

@@ -9,10 +9,13 @@ import { type Fault, TestDelivery } from './test-delivery.ts';
 import { TimeAdvancer } from './time-advancer.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** Defaults for virtual time: with the usual interval of a minute, retention would be most of the work when a year passes. */
+/**
+ * Default settings for virtual time: with the usual interval of a minute, retention would be most of the work when the
+ * clock advances by a year.
+ */
 export const VIRTUAL_TIME_DEFAULTS = { WAYPOST_RETENTION_INTERVAL: '1d' };
 
-/** The options with which a server is started, and which it keeps across restarts. */
+/** The options with which a server is started, and started again after a stop. */
 export interface VirtualServerOptions extends Pick<ServerOptions, 'log' | 'credentials' | 'onFatal'> {
   config: Config;
   clock: VirtualClock;
@@ -29,7 +32,10 @@ export interface VirtualServer {
   time: TimeAdvancer;
 }
 
-/** Opens the store, which must be in memory. It runs in this thread, so that the end of its work is known. */
+/**
+ * Opens the store, which must be in memory. The store runs in this thread, so that the time advancer knows when the store
+ * has finished its work.
+ */
 export async function prepareVirtualServer(
   config: Config,
   {
@@ -45,7 +51,7 @@ export async function prepareVirtualServer(
   return { ...options, config, store, clock: new VirtualClock(startMs), faults: [], isAdvancedByRequests };
 }
 
-/** Throws `CannotStart`. The store stays open even then, and after the server has stopped. */
+/** Throws `CannotStart`. The store stays open after an error, and after the server has stopped. */
 export async function startVirtualServer({
   config,
   clock,
@@ -54,7 +60,7 @@ export async function startVirtualServer({
   ...options
 }: VirtualServerOptions): Promise<VirtualServer> {
   let testDelivery: TestDelivery | undefined;
-  /** Attempts in flight, and commands that are not saved yet. Saving takes only turns of the event loop. */
+  /** The work in flight: attempts, and commands that are not saved yet. Saving takes only turns of the event loop. */
   const workInFlight = (): Promise<unknown> | undefined => {
     if (testDelivery !== undefined && testDelivery.inFlight > 0) return testDelivery.nextEnd;
     return (options.store.stats?.().waiting ?? 0) > 0 ? endOfTurn() : undefined;

@@ -13,9 +13,12 @@ import {
 import { unusablePath } from './socket-path.ts';
 import { type CommandName, LINE_BYTES_MAX, readResponse } from './wire.ts';
 
-/** Longer than a server with a slow disk needs, but shorter than an operator is willing to wait. */
+/** The time limit for a response: longer than a server with a slow disk needs, but shorter than an operator waits. */
 const RESPONSE_TIMEOUT_MS = 30_000;
-/** Retry pause while the system's queue of new connections is full: the server accepts connections in milliseconds. */
+/**
+ * The pause between two tries while the system's queue of new connections is full: the server empties this queue in
+ * milliseconds.
+ */
 const RETRY_PAUSE_MS = 50;
 const TRIES = 100;
 
@@ -27,7 +30,7 @@ export class NoServerListening extends Error {
   }
 }
 
-/** Each method throws `NoServerListening` if no server has received the command, and otherwise like `Administration`. */
+/** Each method throws `NoServerListening` if no server has received the command, and the errors of `Administration`. */
 export class RemoteAdministration implements Administration {
   readonly #path: string;
 
@@ -104,7 +107,7 @@ function exchangeNow(path: string, line: string): Promise<string> {
 
 function explain(error: NodeJS.ErrnoException, isConnected: boolean): Error {
   if (error instanceof CommandRefused) return error;
-  // Once connected, the server may have received the command. This process must not run the command a second time.
+  // Once connected, the server may have received the command. So this process must not run the command itself.
   if (isConnected) {
     return new CommandRefused(
       `the connection to the running server was lost (${error.code}): check whether the command was run`,

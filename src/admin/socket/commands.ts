@@ -27,7 +27,7 @@ export interface TokenEntry {
 }
 
 export interface CreatedToken extends TokenEntry {
-  /** Not stored: a lost token cannot be shown again, only replaced by a new token. */
+  /** The token itself is not stored: a lost token cannot be shown again, only replaced by a new token. */
   token: string;
 }
 

@@ -1,4 +1,6 @@
-/** The server of the operator's commands: runs one at a time, over a socket in the data folder (docs/decisions/010). */
+/**
+ * Receives the operator's commands over a socket in the data folder, and runs one command at a time (docs/decisions/010).
+ */
 import { chmodSync, lstatSync, mkdirSync, rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { dirname } from 'node:path';

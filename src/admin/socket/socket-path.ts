@@ -13,7 +13,8 @@ export function unusablePath(path: string): string | undefined {
 
 /**
  * The socket has a folder of its own next to the database file. Only the owner can read this folder, which keeps other
- * users out. The mode of the socket is not enough: it can only be set a moment after the socket was created.
+ * users out. The mode of the socket is not enough, because the mode can only be set a moment after the socket was
+ * created.
  */
 export function socketPathOf(databasePath: string): string {
   const path = resolve(databasePath);

@@ -6,14 +6,14 @@ import type { Store } from '../../store/store.ts';
 
 /** Interval between two checks of the workers' confirmations. The workers themselves are notified at once. */
 const POLL_INTERVAL_MS = 50;
-/** Extra time to end the heartbeat in progress, and then to read the accounts. */
+/** Extra time in which a worker can end the heartbeat in progress and then read the accounts. */
 const GRACE_MS = 2_000;
 
 /**
  * Resolves to an empty list when all live workers have confirmed the change. After the timeout, resolves to the workers
  * that send heartbeats but have not read the change. `workerTimeoutMs`: a worker without a heartbeat for this long has
- * expired, and rejects requests until it has read the change. `self`: the calling worker, which needs no confirmation.
- * Throws `StoreUnavailable`.
+ * expired, and rejects requests until this worker has read the change. `self`: the calling worker, which needs no
+ * confirmation. Throws `StoreUnavailable`.
  */
 export async function waitForConfirmations(
   store: { workers: Pick<Store['workers'], 'workersWithOldAccounts'> },

@@ -5,7 +5,7 @@ import { type Administration, CommandRefused } from './commands.ts';
 
 export type CommandName = keyof Administration;
 
-/** Longer lines are refused: the arguments that an operator types are short. */
+/** A longer line is refused: the arguments that an operator types are short. */
 export const LINE_BYTES_MAX = 64 * 1024;
 
 const Scope = Type.Union([Type.Literal('full'), Type.Literal('publish-only'), Type.Literal('read-only')]);
@@ -49,7 +49,7 @@ export function readCommand(line: string): CommandLine {
   return { command, request: value.request };
 }
 
-/** Runs a command that `readCommand` has validated. */
+/** Runs a command from `readCommand`, which has validated the command. */
 export function runCommand(administration: Administration, { command, request }: CommandLine): Promise<unknown> {
   // TypeScript cannot infer that the request matches the command that is looked up by name.
   const method = administration[command] as (request: unknown) => Promise<unknown>;

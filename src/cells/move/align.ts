@@ -1,8 +1,8 @@
 /**
- * Makes a project's rows in the target equal to those of the source, in chunks. Each chunk is one transaction, which
- * writes rows with their dependent rows and the contents that they refer to. Rows that are equal on both sides are not
- * written; where digests are equal, the rows are not even read. So the alignment can run again after an interruption,
- * repeatedly while the project is in use, and a last time while the project is paused.
+ * Makes a project's rows in the target equal to the project's rows in the source, in chunks. Each chunk is one
+ * transaction, which writes rows with the dependent rows and contents of these rows. Rows that are equal on both sides
+ * are not written; where digests are equal, the rows are not even read. So the alignment can run again after an
+ * interruption, repeatedly while the project is in use, and a last time while the project is paused.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
 import { CHUNK_LIMITS, type ChunkLimits, type RowKey } from '../../store/move/chunks.ts';
@@ -165,7 +165,7 @@ export class Aligner {
     });
   }
 
-  /** The keys of rows. The `weight` is the bytes of the row, its dependents and its content. */
+  /** Reads the keys of rows, and the bytes of each row with its dependents and its content as `weight`. */
   async #weigh(
     queries: Queries,
     group: RowGroup,
@@ -196,7 +196,7 @@ export class Aligner {
       for (const { owner: key, weight } of sizes) weights.set(key, (weights.get(key) ?? 0) + weight);
       for (const row of rows) {
         row.weight += weights.get(row[owner] ?? null) ?? 0;
-        if (owner === content) weights.delete(row[owner] ?? null); // rows may share a content, which is copied once
+        if (owner === content) weights.delete(row[owner] ?? null); // rows may share a content, whose bytes count once
       }
     }
     return rows;
@@ -257,7 +257,7 @@ export class Aligner {
       contentKeys.push(...(await removeDependents(tx, dependent, keys)));
     }
     await tx.run(`delete from ${name} where ${condition}`, params);
-    // If a message has changed its wait state, or a run has ended, its former row is in another range.
+    // If a message has changed its wait state, or a run has ended, the outdated row in the target is in another range.
     if (key.length === 1) await tx.run(`delete from ${name} where ${key[0]} in (??)`, [keysOf(rows, key[0] ?? '')]);
     return contentKeys;
   }

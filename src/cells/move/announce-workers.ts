@@ -1,7 +1,8 @@
 /**
- * Records a heartbeat in the new cell of a project for each worker with an attempt of the project. The claims are moved too.
- * A worker without a heartbeat in the new cell would expire there, and its attempts would be repeated. Before the recorded
- * heartbeat expires, the worker reads the new placement from the directory and sends its own heartbeats.
+ * Records a heartbeat in the new cell of a project for each worker with an attempt of the project. The claims of these
+ * attempts move to the new cell, where a worker without a heartbeat would expire and its attempts would be repeated.
+ * Before the recorded heartbeat expires, the worker reads the new placement from the directory and sends its own
+ * heartbeats.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Driver } from '../../store/driver.ts';

@@ -15,7 +15,7 @@ import { takenOverError } from './mover-check.ts';
 const RENEW_EVERY_MS = 1_000;
 /** A lease that was not renewed for this long has expired. */
 export const LEASE_MS = 5_000;
-/** The renewal time of a released lease: no command has it, and the project is served. */
+/** The renewal time that marks a released lease: no command holds the lease, and the project is not paused. */
 export const RELEASED_MS = 0;
 /** A lease that was renewed within this time needs no renewal before a transaction. */
 const FRESH_MS = 3_000;
@@ -44,7 +44,10 @@ export class MoveLease {
     this.#scheduleRenewal();
   }
 
-  /** Takes a started move's lease once it has expired. Throws `MoveRefused` if another command renews the lease. */
+  /**
+   * Takes the lease of a started move once the lease has expired. Throws `MoveRefused` if another command renews the
+   * lease.
+   */
   static async take(moves: Store['moves'], clock: Clock, projectId: ProjectId, mover: string): Promise<MoveLease> {
     const untilMs = clock.elapsedMs + LEASE_MS + RENEW_EVERY_MS;
     for (;;) {

@@ -1,12 +1,13 @@
 /**
  * Moves a project from one cell to another while both are in use.
  *
- * Most rows are copied while the project is in use. Then the project is paused: its cell rejects its commands
- * (store/operations/locking/placement.ts), the rows that have changed are copied, both sides are compared, and the directory is
- * switched to the new cell. From then on the new cell serves the project, and its rows in the former cell are deleted.
+ * Most rows are copied while the project is in use. Then the project is paused: the former cell rejects the project's
+ * commands (store/operations/locking/placement.ts), the rows that have changed are copied, both sides are compared, and
+ * the directory is switched to the new cell. From then on the new cell serves the project, and the project's rows in the
+ * former cell are deleted.
  *
- * Each step can be repeated, so a call after a crash continues the move. Before the switch, the call first lets the former cell
- * serve the project again; rows that were already copied are not copied again.
+ * Each step can be repeated, so a call of `moveProject` after a crash continues the move. Before the switch, the call
+ * first lets the former cell serve the project again; rows that were already copied are not copied again.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -48,7 +49,7 @@ export interface MoveProjectOptions {
   /** Called after each chunk, for the upkeep of the database. */
   afterChunk?: () => void;
   limits?: ChunkLimits;
-  /** A longer pause is aborted, and the former cell serves the project again. Default: 30 s. */
+  /** The maximum of the pause. A longer pause is aborted, and the former cell serves the project again. Default: 30 s. */
   pauseMaxMs?: Millis;
 }
 
@@ -63,24 +64,29 @@ export type MoveStep = 'copying' | 'pausing' | 'copying the rest' | 'switching' 
 export type MoveProgress = { step: MoveStep } | { table: string; rows: number };
 
 export interface MoveResult {
-  /** How long the project was paused; undefined: an earlier call has switched it. */
+  /** How long the project was paused. Undefined if an earlier call has switched the directory. */
   pausedMs?: Millis;
   /** The tables that were compared in the pause, and were equal on both sides. */
   tables: CopiedTable[];
 }
 
-/** The maximum of passes over the history before the pause. Each leaves only the rows that change while it runs. */
+/**
+ * The maximum of passes over the history before the pause. Each pass leaves only the rows that change during the pass.
+ */
 const PASSES_MAX = 5;
 /** After a pass that was no longer than this, little is left to copy. */
 const SHORT_PASS_MS = 500;
-/** A log entry may be written this long after its own time. The final comparison of all rows finds later ones. */
+/**
+ * A log entry may be written this long after its own time. The final comparison of all rows finds entries that were
+ * written even later.
+ */
 const LATE_LOG_MS = 10_000;
 const PAUSE_MAX_MS = 30_000;
 
 /**
- * Resolves when the new cell serves the project and its rows in the former cell are deleted. Throws `MoveRefused` if the
- * project cannot be moved; errors of the databases pass through. If it throws before the switch, the project is still in its
- * former cell.
+ * Moves the project. Resolves when the new cell serves the project and the project's rows in the former cell are deleted.
+ * Throws `MoveRefused` if the project cannot be moved; errors of the databases pass through. After an error before the
+ * switch, the project is still in the former cell.
  */
 export async function moveProject(options: MoveProjectOptions): Promise<MoveResult> {
   const { directory, projectId, fromCell, toCell, mover, clock } = options;
@@ -95,19 +101,19 @@ export async function moveProject(options: MoveProjectOptions): Promise<MoveResu
   return moved;
 }
 
-/** The options with drivers of which this command is the only user (`takeOverCells`). */
+/** Returns the options with guarded drivers, so that only this command can write to both cells (`takeOverCells`). */
 async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions> {
   const { directory, projectId, mover } = options;
   const cells = await takeOverCells(options, options);
-  // Another command may have taken over earlier and finished the move: no step may be repeated then.
+  // Another command may have taken over earlier and finished the move: in this case, no step may be repeated.
   if ((await directory.findMove({ projectId }))?.mover !== mover) throw takenOverError();
   return { ...options, ...cells };
 }
 
 /**
- * Resumes a project that an interrupted move has left paused: in its former cell, or in the new one if the directory was
- * switched. A later call of `moveProject` can continue the move. `mover` must be the mover in the directory; an earlier mover can then
- * neither write in the former cell nor switch. Throws `MoveRefused` when another mover has taken over.
+ * Resumes a project that an interrupted move has left paused: in its former cell, or in its new cell if the directory was
+ * switched. A later call of `moveProject` can continue the move. `mover` must be the mover in the directory; an earlier
+ * mover can then neither write in the former cell nor switch. Throws `MoveRefused` when another mover has taken over.
  */
 export async function endPause(context: MoveContext): Promise<void> {
   const { directory, projectId, fromCell, toCell, mover } = context;
@@ -127,8 +133,9 @@ export async function endPause(context: MoveContext): Promise<void> {
 }
 
 /**
- * Throws `MoveRefused` unless `move` has the caller's cells and mover. Since the caller read the cells, another move of the
- * project may have started, at worst in the opposite direction: then the supposed copies are the only rows of the project.
+ * Throws `MoveRefused` unless `move` has the caller's cells and mover. After the caller has read the cells, another move
+ * of the project may have started, at worst in the opposite direction: the supposed copies would then be the only rows of
+ * the project.
  */
 function checkMove(move: ProjectMove, { fromCell, toCell, mover }: MoveContext): void {
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
@@ -136,7 +143,7 @@ function checkMove(move: ProjectMove, { fromCell, toCell, mover }: MoveContext):
     throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
 }
 
-/** Does this check with the current move in the directory. */
+/** Like `checkMove`, with the current move in the directory. */
 async function checkDirectory(context: MoveContext): Promise<void> {
   const move = await context.directory.findMove({ projectId: context.projectId });
   if (move === undefined) throw new MoveRefused('the project is not being moved');
@@ -189,12 +196,15 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MoveResult> {
     await serveInTarget(options);
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {
-    await serveInSource(options).catch(() => {}); // the next call resumes it
+    await serveInSource(options).catch(() => {}); // the next call resumes the project
     throw error;
   }
 }
 
-/** Copies rows until little is left. Returns the time from which on rows may have changed since they were copied. */
+/**
+ * Copies rows until little is left. Returns the time from which on rows of the history may have changed since the last
+ * pass.
+ */
 async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): Promise<Millis> {
   let sinceMs = 0;
   for (let pass = 1; ; pass += 1) {
@@ -226,7 +236,7 @@ async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[
 
 /** Lets the former cell serve the project again, unless the directory was switched. */
 async function serveInSource({ directory, source, projectId, mover }: MoveContext): Promise<void> {
-  // Waits for a switch whose response was lost, and changes nothing after it.
+  // If a switch is still running because its response was lost, this change waits for the switch, and then has no effect.
   await directory.setMovePhase({ projectId, mover, phase: 'copying' });
   const move = await directory.findMove({ projectId });
   if (move?.phase === 'copying' && move.mover === mover) await savePlacement(source, projectId, 'here');
@@ -270,7 +280,9 @@ async function finish(options: MoveProjectOptions): Promise<void> {
   onProgress({ step: 'moved' });
 }
 
-/** Deletes the move, in the directory last: while it is there, a call can continue the move. */
+/**
+ * Deletes the move from the cells, and last from the directory: while the directory has the move, a call can continue it.
+ */
 async function deleteMove(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover } = options;
   await releaseCells(options, options);
@@ -278,8 +290,9 @@ async function deleteMove(options: MoveProjectOptions): Promise<void> {
 }
 
 /**
- * Lets the new cell serve the project. Before that, the former cell is set to reject it: a worker that does not know the switch
- * yet would read outdated rows there. If the former cell cannot be reached, no worker can read there either.
+ * Lets the new cell serve the project. First makes the former cell reject the project: a worker that does not know the
+ * switch yet would read outdated rows in the former cell. If the former cell cannot be reached, no worker can read these
+ * rows either.
  */
 async function serveInTarget({
   source,

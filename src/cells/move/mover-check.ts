@@ -2,8 +2,8 @@
  * Guards the two cells of a move against an earlier mover. The directory names the command that moves a project, and
  * another command takes over when the first command is silent (move-lease.ts). But a silent command may only be slow, and
  * a statement that it has sent may be executed much later. So each mover also writes its name into both cells. Each
- * transaction of a move first checks that its cell still has the mover's name, and locks the row with this name until it
- * ends.
+ * transaction of a move first checks that its cell still has the mover's name, and locks the row with this name until the
+ * transaction ends.
  */
 
 import type { ProjectMove } from '../../engine/accounts/store.ts';
@@ -11,7 +11,7 @@ import { type CellId, FIRST_CELL } from '../../engine/model.ts';
 import type { Driver, Transaction } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 
-/** Identifies a move and the command that carries it out. */
+/** Identifies a move and the command that carries out the move. */
 export type MoveRef = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;
 
 interface CellDrivers {
@@ -21,8 +21,8 @@ interface CellDrivers {
 
 /**
  * Makes this mover the only one in both cells. The transactions of the returned drivers throw `MoveRefused` once another
- * mover has taken over. When this resolves, no transaction of an earlier mover is running, and none can follow. The
- * directory must already have the name of this mover.
+ * mover has taken over. When the promise resolves, no transaction of an earlier mover is running, and no such transaction
+ * can start. The directory must already have the name of this mover.
  */
 export async function takeOverCells(cells: CellDrivers, move: MoveRef): Promise<CellDrivers> {
   const { fromCell, toCell } = move;

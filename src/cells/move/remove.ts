@@ -15,10 +15,10 @@ import {
 
 const CHUNK_ROWS = 1_000;
 
-/** Which contents are deleted with their rows: all contents, or only those to which no other row refers. */
+/** Which contents are deleted with their rows: all contents, or only contents to which no other row refers. */
 type ContentRemoval = 'all' | 'unreferenced';
 
-/** Removes all rows of the project. Due messages go first, so that no worker finds them. */
+/** Removes all rows of the project. Due messages are removed first, so that no worker finds a due message. */
 export async function removeProject(driver: Driver, projectId: number, afterChunk = () => {}): Promise<void> {
   for (const group of [...CURRENT_GROUPS.toReversed(), ...HISTORY_GROUPS]) {
     await removeRange(driver, group, projectId, {}, 'all', afterChunk);

@@ -22,11 +22,12 @@ export interface RowGroup {
   /** SQL that computes the bytes of a row's dependents from columns of the row itself, where possible; absent: 0. */
   readonly bytes?: string;
   /**
-   * Only for a group that may have a million rows, most of which never change: SQL for a number that changes with the
-   * row. The first column of `order` is a time. Both sides are compared by time range, without reading rows.
+   * SQL for a number that changes with the row. Only in groups that may have a million rows, most of which never change.
+   * The numbers of each time range are added and compared, without reading rows. The first column of `order` must be a
+   * time.
    */
   readonly digest?: string;
-  /** Only with a digest: rows never change, and the time of a new row is close to the current time. */
+  /** Set if rows never change, and the time of a new row is close to the current time. Only in groups with a digest. */
   readonly isAppended?: true;
 }
 
@@ -139,7 +140,7 @@ export function tableOf(name: string): MovedTable {
   return table;
 }
 
-/** Limits of the rows of a group: a range of times, the key before the first row, and the last key. */
+/** Selects rows of a group by a range of times, the key before the first row, and the last key. */
 export interface RowRange {
   times?: TimeRange | undefined;
   after?: RowKey | undefined;
@@ -221,7 +222,7 @@ export async function digestsOf(
   return new Map(rows.map(({ section, ...digest }) => [section, digest]));
 }
 
-/** The range of times of the group's rows. Undefined if the group has no rows. */
+/** The range of times of the group's rows. Returns undefined if the group has no rows. */
 export async function timesOf(queries: Queries, group: RowGroup, projectId: number): Promise<TimeRange | undefined> {
   const [column] = group.order;
   const { condition, params } = rangeCondition(group, projectId, {});

@@ -24,7 +24,10 @@ export interface BalancePlan {
   cells: {
     name: string;
     isDraining: boolean;
-    /** The cell's share of the load of all cells, from 0 to 1. Absent if the cell is unreachable and not in the plan. */
+    /**
+     * The cell's share of the load of all cells, from 0 to 1. Absent if the cell is unreachable: such a cell is not in
+     * the plan.
+     */
     share?: number;
   }[];
 }
@@ -52,8 +55,8 @@ export function planCells(config: Config): Promise<BalancePlan> {
 }
 
 /**
- * Finishes interrupted moves, makes the plan, and carries it out. A project that cannot be moved is reported, and the
- * other projects are still moved. After an interruption, another call continues. Throws `CannotStart`.
+ * Finishes interrupted moves, makes the plan, and carries out the plan. A project that cannot be moved is reported, and
+ * the other projects are still moved. After an interruption, another call continues the moves. Throws `CannotStart`.
  */
 export function balanceCells(config: Config, { onPlan, onMove, onProgress }: BalanceOptions): Promise<BalanceResult> {
   return withDirectory(config, async (directory) => {

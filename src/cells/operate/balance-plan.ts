@@ -26,11 +26,11 @@ export interface PlannedMove {
   why: 'drains' | 'fullest';
 }
 
-/** A cell gives up projects only if its load is more than this multiple of its share. */
+/** A cell gives up projects only if its load is more than this multiple of the average load of a cell. */
 const LOAD_LIMIT_OF_SHARE = 1.1;
 /**
- * A project heavier than this fraction of the difference between two cells is not moved: after the move, the other cell
- * would be nearly as overloaded.
+ * A project heavier than this fraction of the difference between the loads of two cells is not moved: after the move, the
+ * target would be nearly as overloaded as the source was.
  */
 const WEIGHT_MAX_OF_DIFFERENCE = 0.75;
 /** The load of all cells together. Loads are whole numbers, so that the order of additions does not matter. */
@@ -138,7 +138,7 @@ function heaviestFirst({ projects }: PlannedCell): [ProjectId, number][] {
   return [...projects].toSorted(([a, weightA], [b, weightB]) => weightB - weightA || a - b);
 }
 
-/** The moves that turn `cells` into `planned`: first from draining cells, then the heaviest projects. */
+/** The moves that turn `cells` into `planned`. Moves from draining cells come first, then moves of heavier projects. */
 function movesTo(planned: readonly PlannedCell[], cells: readonly LoadedCell[]): PlannedMove[] {
   const before = new Map(cells.flatMap((cell) => cell.projects.map(({ projectId }) => [projectId, cell] as const)));
   return planned

@@ -37,8 +37,8 @@ export interface Directory {
 }
 
 /**
- * Makes an unused database, or a schema of a database, a cell. Resolves when all workers know the cell. After an
- * interruption, another call continues. Throws `CannotStart`.
+ * Turns an unused database, or an unused schema of a database, into a cell. Resolves when all workers know the cell.
+ * After an interruption, another call completes the cell. Throws `CannotStart`.
  */
 export function addCell(config: Config, { name, url }: { name: string; url: string }): Promise<void> {
   if (!isName(name))

@@ -95,7 +95,10 @@ function withFindings({ census, findings }: Examination, more: readonly Finding[
   return { census, findings: [...findings, ...more] };
 }
 
-/** Throws `StoreUnavailable` after a few seconds if the database does not respond. An examination has no time limit. */
+/**
+ * Throws `StoreUnavailable` after a few seconds if the database does not respond. The examination itself has no time
+ * limit.
+ */
 async function checkResponds(url: string, config: Config): Promise<void> {
   const driver = createDriver(url, config, RESPONSE_LIMIT_MS);
   try {
@@ -112,7 +115,7 @@ interface DirectorySnapshot {
   projects: ReadonlyMap<ProjectId, { name: string; cellId: CellId }>;
 }
 
-/** Offenders listed by one finding. */
+/** The maximum of offenders that one finding lists. */
 const OFFENDERS_MAX = 10;
 
 /** The findings about the directory itself. Empty while there is only one cell. */

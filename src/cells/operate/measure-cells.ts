@@ -36,9 +36,9 @@ export interface MeasuredCells {
 /** The parts of the directory that are needed to reach the other cells. */
 export type DirectoryAccess = Pick<Directory, 'config' | 'url' | 'store' | 'encryptionKey'>;
 
-/** Limit for the connection, and for each query. */
+/** The time limit for connecting, and for each query. */
 const TIMEOUT_MS = 5_000;
-/** Cells that are measured at the same time. */
+/** The maximum of cells that are measured at the same time. */
 const MEASURED_AT_ONCE = 8;
 const MINUTES_OF_HOUR = 60;
 
@@ -85,7 +85,7 @@ export async function measureCells(directory: DirectoryAccess): Promise<Measured
 }
 
 /**
- * The cell for a new project: the cell with the least load among those that can be reached and are not draining.
+ * The cell for a new project: the cell with the least load, among the cells that can be reached and are not draining.
  * Undefined if there is only one cell. Throws `CommandRefused`.
  */
 export async function emptiestCell(

@@ -22,8 +22,8 @@ export interface ProjectMoveRequest {
 }
 
 /**
- * Resolves when the new cell serves the project and its rows in the former cell are deleted. After an interruption,
- * another call continues the move. Throws `CannotStart`.
+ * Moves the project. Resolves when the new cell serves the project and the project's rows in the former cell are deleted.
+ * After an interruption, another call continues the move. Throws `CannotStart`.
  */
 export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MoveResult> {
   return withDirectory(config, async (directory) => {
@@ -93,7 +93,7 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
 
 /**
  * Waits until all workers know the cells. Until then, a worker does not check whether its store has the project. Throws
- * `CannotStart` when some workers do not report in time that they know the cells.
+ * `CannotStart` when some workers do not confirm in time.
  */
 export async function waitForPlacementChecks({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await waitForConfirmations(store, systemClock, workerTimeoutMs);

@@ -1,16 +1,19 @@
 /**
- * Chooses the cells that a worker serves. With few cells, all workers serve all of them. With many cells, rendezvous
- * hashing assigns workers to each cell: every cell ranks the live workers in its own order, and the first workers serve
- * it. When a worker leaves, its cells go to other workers, and no other cell changes its workers.
+ * Chooses the cells that a worker serves. With few cells, all workers serve all cells. With many cells, rendezvous
+ * hashing assigns workers to each cell: every cell ranks the live workers in its own order, and the first workers in this
+ * order serve the cell. When a worker leaves, its cells go to other workers, and the other cells keep their workers.
  *
- * Workers need not agree. Claims are in the database, so two workers that both serve a cell share its work, and a worker
- * that serves a cell a moment too long does no harm.
+ * Workers need not agree on the assignment. Claims are in the database, so two workers that both serve a cell share its
+ * work, and a worker that serves a cell a moment too long does no harm.
  */
 import type { CellId, WorkerId } from '../../engine/model.ts';
 
 /** A worker can serve this many cells at no noticeable cost. */
 export const CELLS_PER_WORKER = 64;
-/** Workers of each cell: when one is lost, another worker already has the cell open, or polls it. */
+/**
+ * The minimum of workers for each cell: when one worker is lost, another worker already has the cell open or polls the
+ * cell.
+ */
 const WORKERS_PER_CELL_MIN = 2;
 
 /** The number of workers that serve each cell. */

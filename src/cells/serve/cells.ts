@@ -73,7 +73,10 @@ export class Cells {
     return cell.opened;
   }
 
-  /** Calls `work` with the project's cell, opened if it rests. Throws `StoreUnavailable` while the cell is away. */
+  /**
+   * Calls `work` with the project's cell. A resting cell is opened first. Throws `StoreUnavailable` while the cell is
+   * away.
+   */
   async use<T>(projectId: ProjectId, work: (opened: OpenedCell) => Promise<T>): Promise<T> {
     const cell = this.#cellOf(projectId);
     return cell === undefined ? work(this.#first) : cell.use(work);
@@ -199,7 +202,8 @@ export class Cells {
         new ServedCell(cell, this.#context, (store) => this.#createFor(store, cell.name));
       this.#others.set(cell.cellId, served);
       served.addProjects(byCell.get(cell.cellId) ?? []);
-      // Attempts of this worker may have moved to this cell, and would count as lost without a heartbeat there.
+      // Attempts of this worker may have moved to this cell. Without a heartbeat in this cell, these attempts would count
+      // as lost.
       if (visited.has(cell.cellId)) served.openForMovedAttempts();
     }
     this.#pollCells();

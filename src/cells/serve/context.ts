@@ -7,11 +7,14 @@ import type { Machine } from '../../engine/ports.ts';
 import type { Driver } from '../../store/driver.ts';
 
 export interface CellsContext {
-  /** The engine of the first cell, whose store is already open. All cells share its log and its worker. */
+  /**
+   * The dependencies of the first cell's engine, with an open store. The engines of all cells share the log and the
+   * worker.
+   */
   first: EngineDeps & { recovery: Extract<Recovery, { kind: 'heartbeat' }> };
   accounts: StoredAccounts;
   sealer: Sealer;
-  /** The machine's clock: each database gets a clock of its own from it. */
+  /** The machine's clock, from which each database gets a clock of its own. */
   machine: Machine;
   openCell: OpenCell;
   /** Absent: an open cell is never closed for lack of work. */

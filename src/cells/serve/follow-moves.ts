@@ -69,7 +69,7 @@ function withoutClaims(settlement: Settlement): Settlement {
   };
 }
 
-/** The follow-up messages become due instead of claimed, so that any worker of the new cell can claim them. */
+/** The follow-up messages become due instead of claimed, so that any worker of the new cell can claim these messages. */
 function withDueFollowUps(change: Change): Change {
   if (!change.follows) return change;
   const follows = change.follows.map((follow): typeof follow => ({

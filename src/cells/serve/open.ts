@@ -21,7 +21,7 @@ import { engineOver } from './router.ts';
 /** The time limit of a statement that resumes a project which an interrupted move has left paused. */
 const RESUME_TIMEOUT_MS = 5_000;
 
-/** The dependencies of `openEngine` that serve several cells. */
+/** The dependencies with which `openEngine` serves several cells, besides the dependencies of each engine. */
 interface Installation {
   config: Config;
   store: OpenedStore;
@@ -70,7 +70,7 @@ export async function openCells(context: CellsContext): Promise<Engine> {
     }
     const cellClock = new DatabaseClock(machine);
     const { accounts: _, ...recoveryWithoutAccounts } = recovery;
-    // Each cell notices a lost worker; the first one reports it.
+    // The engine of each cell notices a lost worker; only the engine of the first cell reports the loss.
     const { worker_lost: __, ...thresholds } = events?.thresholds ?? {};
     return createEngine({
       ...first,

@@ -1,6 +1,7 @@
 /**
- * Resumes projects that a move has left paused because its command was killed or its machine was lost. The worker that
- * notices this takes over the move as another command would, and ends the pause. The next command continues the move.
+ * Resumes projects that a move has left paused because the command of the move was killed or its machine was lost. The
+ * worker that notices this takes over the move as another command would, and ends the pause. The next command continues
+ * the move.
  */
 
 import type { StoredAccounts } from '../../accounts/accounts.ts';
@@ -25,7 +26,10 @@ type MovesContext = {
 };
 
 interface SeenMove extends Pick<ProjectMove, 'mover' | 'renewedAtMs'> {
-  /** When this worker first saw this state of the move, as its own elapsed time: clocks of machines differ. */
+  /**
+   * When this worker first saw this state of the move, as elapsed time of this worker, since the clocks of machines
+   * differ.
+   */
   sinceMs: Millis;
 }
 
@@ -67,15 +71,15 @@ export class PausedMoves {
     }
   }
 
-  /** Ends the pause of a move. If that fails, a later check tries again. */
+  /** Ends the pause of a move. After an error, a later check tries again. */
   async #endPauseOf({ projectId, fromCell, toCell, renewedAtMs }: ProjectMove): Promise<void> {
     const { first, accounts } = this.#context;
     const { worker, clock, log } = first;
     const { moves } = first.store;
     const project = accounts.nameOf(projectId);
     this.#ended += 1;
-    const mover = `${worker} ${this.#ended}`; // unique, as that of each command
-    // A command that has renewed its lease since then keeps it.
+    const mover = `${worker} ${this.#ended}`; // unique, like the mover of each command
+    // A command that has renewed its lease since `renewedAtMs` keeps the lease.
     const takeover = { projectId, mover, nowMs: clock.wallMs(), expiredBeforeMs: renewedAtMs + 1 };
     if (!(await moves.renewMove(takeover))) return;
     const [source, target] = [this.#openDriver(fromCell), this.#openDriver(toCell)];

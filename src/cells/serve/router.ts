@@ -1,4 +1,4 @@
-/** Combines the engines of all cells into one for the API: each command goes to the cell of its project. */
+/** Combines the engines of all cells into one engine for the API: each command goes to the cell of its project. */
 import type { CellState, Engine, UnavailableCell } from '../../engine/commands.ts';
 import { withTimeLimit } from '../../engine/loops/time-limit.ts';
 import type { ProjectId } from '../../engine/model.ts';
@@ -69,7 +69,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
 
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
-/** Runs the command in the cell of its project. If the cell rests, it is opened. */
+/** Runs the command in the cell of its project. A resting cell is opened first. */
 function commandInCell(cells: Cells, name: ProjectCommandName): Command {
   return (...args) =>
     inCellOf(cells, args[0], (engine) => {
@@ -117,7 +117,7 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly UnavailableCel
   return away;
 }
 
-/** Why the store of the engine cannot save, or does not respond in time. Undefined if it can save. */
+/** Why the store of the engine cannot save, or does not respond in time. Undefined if the store can save. */
 function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
   const pinged = engine.ping().then(() => '', publicReason);
   return withTimeLimit(clock, PING_MS, pinged).then(

@@ -1,6 +1,6 @@
 /**
- * Serves a cell other than the first on one worker: opens the cell when there is work, and closes it to rest when it has
- * been quiet for a while. While the cell rests, a worker that serves it polls as often as it would send heartbeats there.
+ * Serves a cell other than the first on one worker: opens the cell when the cell has work, and closes the cell to rest
+ * after a quiet time. A worker that serves a resting cell polls the cell as often as it sends heartbeats to an open cell.
  * All other workers ignore the cell until a request names one of its projects.
  */
 
@@ -41,9 +41,9 @@ type ServedCellState =
 const RETRY_MS = { first: 500, max: 10_000 };
 /** The longest time that a request waits for a cell that is being opened. */
 const OPEN_WAIT_MS = 2_000;
-/** How long after the last request a cell may rest. */
+/** A cell may rest when its last request ended this long ago. */
 const QUIET_MS = 30_000;
-/** A cell in which something is due sooner is not closed. */
+/** A cell is closed only if nothing is due in the cell for this long. */
 const REST_MIN_MS = 60_000;
 /** A resting cell is opened this long before its next work is due: longer than the time between two polls. */
 const OPEN_AHEAD_MS = 10_000;
@@ -51,7 +51,7 @@ const OPEN_AHEAD_MS = 10_000;
 const REST_MAX_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 const REST_SPREAD_MINUTES = 30;
-/** The limit for draining a cell before its rest, since attempts may start while the rest begins. */
+/** The time limit for draining a cell that is closed to rest, since attempts may have started at the last moment. */
 const DRAIN_MS = 10_000;
 
 export class ServedCell implements CellState {
@@ -125,9 +125,9 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Sets whether this worker serves the cell. Call it regularly: each call polls the cell, and opens it or closes it to
-   * rest. With `opens`, the cell is opened as soon as this worker serves it, so that the first request need not wait;
-   * otherwise, the cell is opened only when there is work.
+   * Sets whether this worker serves the cell. Call it regularly: each call polls the cell, and opens the cell or closes
+   * the cell to rest. With `opens`, the cell is opened as soon as this worker serves it, so that the first request need
+   * not wait; otherwise, the cell is opened only when there is work.
    */
   serve(isServed: boolean, { opens = false } = {}): void {
     const isNew = isServed && !this.#isServed;
@@ -139,7 +139,7 @@ export class ServedCell implements CellState {
     });
   }
 
-  /** Does the work of a request. If the cell rests, it is opened. Throws `StoreUnavailable` when the cell is away. */
+  /** Does the work of a request. A resting cell is opened first. Throws `StoreUnavailable` when the cell is away. */
   async use<T>(work: (opened: OpenedCell) => Promise<T>): Promise<T> {
     const release = this.keepOpen();
     try {
@@ -150,8 +150,8 @@ export class ServedCell implements CellState {
   }
 
   /**
-   * Keeps the cell open, once it is open, until the returned function is called. If the cell's database is lost before,
-   * `onLost` is called.
+   * Keeps an open cell open until the returned function is called. If the cell's database is lost before this call, calls
+   * `onLost`.
    */
   keepOpen(onLost: () => void = () => {}): () => void {
     const user = { onLost };
@@ -208,7 +208,7 @@ export class ServedCell implements CellState {
   /** Throws `StoreUnavailable`. */
   async #waitUntilOpen(): Promise<OpenedCell> {
     this.#openIfResting();
-    // If the cell is closing, it is opened again afterwards.
+    // A cell that is closing is opened again afterwards.
     for (let waits = 0; waits < 2 && !this.opened && !this.#failure; waits += 1) {
       if ('done' in this.#state) await withTimeLimit(this.#context.first.clock, OPEN_WAIT_MS, this.#state.done);
       this.#openIfResting();
@@ -250,7 +250,10 @@ export class ServedCell implements CellState {
     }
   }
 
-  /** Closes the cell and opens it again, since its database is lost. Other workers release this worker's claims there. */
+  /**
+   * Closes the cell after the loss of its database, and opens it again. Other workers release this worker's claims in the
+   * cell.
+   */
   #onLost(error: Error): void {
     const { log } = this.#context.first;
     log.error('cell_lost', { cell: this.name, reason: error.message });
@@ -301,7 +304,7 @@ export class ServedCell implements CellState {
     const dueInMs = await this.#dueInMs(watchCell);
     if (!opened) this.#openIfDue(dueInMs);
     else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#startRest(opened);
-    else this.#usedAtMs = this.#nowMs; // this worker will do the work that is due soon
+    else this.#usedAtMs = this.#nowMs; // keeps the cell open for the work that is due soon
   }
 
   /** The time until there is work in the cell. 0 if there is work now, or if the time could not be read. */

@@ -11,10 +11,10 @@ import { PLACEMENT } from '../../store/operations/locking/placement.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { read, write } from '../../store/operations/operation.ts';
 
-/** SQL condition for the rows of `numbers` whose numbers come from a range of the cell. */
+/** SQL condition for the rows of the table `numbers` whose numbers come from a range that belongs to the cell. */
 export const RANGED_NUMBERS = "name in ('keys and tokens', 'log entries', 'queues')";
 
-/** `until`: one more than the last number. */
+/** The range of numbers that belongs to the cell. `until`: one more than the last number. */
 export function rangeOf(cellId: CellId): { first: number; until: number } {
   return { first: (cellId - 1) * NUMBERS_OF_CELL + 1, until: cellId * NUMBERS_OF_CELL };
 }
@@ -23,7 +23,7 @@ const FIELDS = 'id as "cellId", name, url as "sealedUrl", added_at_ms as "addedA
 
 type CellRow = Omit<Cell, 'isDraining'> & { draining: number };
 
-/** Empty while there is only one cell. */
+/** The cells of the installation. Empty while there is only one cell. */
 export const listCells = read(async (queries: Queries): Promise<Cell[]> => {
   const rows = await queries.query<CellRow>(`select ${FIELDS} from cells order by id`);
   return rows.map(({ draining, ...cell }) => ({ ...cell, isDraining: draining === 1 }));
@@ -37,7 +37,7 @@ export interface AddCellArgs {
   firstName: string;
 }
 
-/** Adds a cell. Returns the existing cell if there already is one with this name. */
+/** Adds a cell. If a cell with this name already exists, returns the existing cell. */
 export const addCell = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { name, sealedUrl, nowMs, firstName }: AddCellArgs): Promise<Cell> => {
@@ -65,7 +65,7 @@ export const setCellDraining = write(
   },
 );
 
-/** The id of the cell that this store is. Undefined if the store was never made a cell. */
+/** The id of this store as a cell. Undefined if the store was never made a cell. */
 export const readCellId = read(async (queries: Queries): Promise<CellId | undefined> => {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'cell'");
   return row?.next;
@@ -90,7 +90,7 @@ export async function cellForNewProject(
   return { cellId, placement: cellId === FIRST_CELL ? PLACEMENT.here : PLACEMENT.elsewhere };
 }
 
-/** The cell with the fewest projects among those that are not draining. */
+/** The cell with the fewest projects, among the cells that are not draining. */
 async function emptiestCell(queries: Queries): Promise<CellId> {
   const [row] = await queries.query<{ id: CellId }>(
     `select id, (select count(*) from projects where cell = cells.id) as projects from cells
@@ -99,7 +99,10 @@ async function emptiestCell(queries: Queries): Promise<CellId> {
   return row?.id ?? FIRST_CELL;
 }
 
-/** Adds a project to this cell, unless the cell has it. Several workers may add a project at the same time. */
+/**
+ * Adds a project to this cell, unless the cell already has the project. Several workers may add a project at the same
+ * time.
+ */
 export async function adoptProject(tx: Transaction, { projectId, name, createdAtMs }: Project): Promise<void> {
   await tx.run(
     `insert into projects (id, name, signing_current, signing_next, created_at_ms) values (?, ?, '', '', ?)
@@ -109,8 +112,8 @@ export async function adoptProject(tx: Transaction, { projectId, name, createdAt
 }
 
 /**
- * Adds projects that the directory has assigned to this cell. Projects that the cell knows are not changed: they may have
- * moved away.
+ * Adds projects that the directory has assigned to this cell. A project that the cell already knows is not changed, since
+ * the project may have moved away.
  */
 export const adoptProjects = write(
   async ({ tx }: WriteContext, { projects }: { projects: Project[] }): Promise<void> => {

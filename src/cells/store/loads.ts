@@ -5,7 +5,7 @@ import type { Queries } from '../../store/driver.ts';
 export interface EstimatedLoad {
   projectId: ProjectId;
   unfinished: number;
-  /** Messages accepted in the last hour, and in the last day. */
+  /** The number of messages accepted in the last hour; `lastDay`: in the last day. */
   lastHour: number;
   lastDay: number;
   /** The average stored size of the project's latest messages. */
@@ -14,9 +14,9 @@ export interface EstimatedLoad {
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Unfinished messages of a cell that are counted. */
+/** The maximum of unfinished messages that are counted in a cell. */
 const UNFINISHED_MAX = 100_000;
-/** Log entries of a project whose messages are the sample for the average size. */
+/** The number of a project's log entries whose messages are the sample for the average size. */
 const SAMPLE_SIZE = 50;
 /** Stored bytes of a message besides its headers and body (docs/scaling.md). */
 const OVERHEAD_BYTES = 700;

@@ -22,7 +22,10 @@ export const findMove = directoryRead(
   },
 );
 
-/** Like changes of accounts, changes of moves lock the project's row in the directory, and do not check its placement. */
+/**
+ * Like changes of accounts, changes of moves lock the project's row in the directory, and do not check the project's
+ * placement.
+ */
 const ACCOUNTS_WRITE = { changesAccounts: true };
 
 /**
@@ -78,7 +81,7 @@ export const setMovePhase = write(
 
 /**
  * Assigns the project to the new cell. Returns false if this mover has not paused the move, because another mover has
- * taken over or cancelled it.
+ * taken over or cancelled the move.
  */
 export const switchMove = write(
   ACCOUNTS_WRITE,

@@ -1,5 +1,5 @@
 /**
- * Generates the completion script for bash. Bash shows candidates without descriptions. Where the script has no candidates, bash
+ * Generates the completion script for bash. Bash shows candidates without descriptions. Without a candidate, bash
  * completes file names.
  */
 import { type Candidate, type CompletionContext, kindsOf } from './contexts.ts';
@@ -31,7 +31,7 @@ export function textsOf(words: readonly Candidate[]): string {
   return words.map(({ text }) => text).join(' ');
 }
 
-/** Quoted, except for a trailing `*`, which matches any text. */
+/** Quotes `pattern`, except for a trailing `*`, which matches any text. */
 export function patternOf(pattern: string): string {
   return pattern.endsWith('*') ? `'${pattern.slice(0, -1)}'*` : `'${pattern}'`;
 }

@@ -11,7 +11,7 @@ export interface Candidate {
 export interface CompletionContext {
   /**
    * Patterns for the one or two words after the program's name: '', `dlq`, `dlq list`. All three shells understand these
-   * patterns, such as `publish *`. The first match is used.
+   * patterns, such as `publish *`. If several contexts match a command line, the first of these contexts is used.
    */
   patterns: readonly string[];
   words: readonly Candidate[];

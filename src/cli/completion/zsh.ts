@@ -1,4 +1,4 @@
-/** Generates the completion script for zsh, with descriptions. Without a candidate, it completes file names. */
+/** Generates the completion script for zsh, with descriptions. Without a candidate, zsh completes file names. */
 import { patternOf, textsOf } from './bash.ts';
 import { type Candidate, type CompletionContext, kindsOf, quoted, summaryOf } from './contexts.ts';
 

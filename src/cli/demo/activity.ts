@@ -39,7 +39,10 @@ async function leaveWaiting({ client, receiver, workflows }: Stage): Promise<voi
   await workflows.client.trigger({ url: `${workflows.app.url}/letter`, body: { number: 7, item: 'a lamp' } });
 }
 
-/** Leaves a dead message, and a failed run. Its cause, a closed bank, is fixed, so the run succeeds when it is resumed. */
+/**
+ * Leaves a dead message, and a run that failed because the demo's bank was closed. The bank is open again, so resuming
+ * the run succeeds.
+ */
 async function leaveFailed({ client, receiver, workflows, write }: Stage): Promise<void> {
   await client.publishJSON({ url: `${receiver.url}/down`, body: { order: 43 }, retries: 1, retryDelay: '1000' });
   await playFailedRun({ ...workflows, write });

@@ -27,7 +27,7 @@ export class Narrator {
     this.#statesById.set(messageId, []);
   }
 
-  /** Resolves when every followed message has reached its state; rejects after `limitMs`. */
+  /** Resolves when every message has reached the state in `stateById`; rejects after `limitMs`. */
   async waitForStates(stateById: Record<string, string>, limitMs: number): Promise<void> {
     const pending = new Set(Object.keys(stateById));
     for (let waitedMs = 0; waitedMs < limitMs; waitedMs += POLL_MS) {

@@ -1,4 +1,4 @@
-/** The scenes of the demo, in order. Each publishes with the official client, and waits for the expected states. */
+/** The scenes of the demo, in order. Each scene publishes with the official client, and waits for the expected states. */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/qstash';
 import type { Narrator } from './narrator.ts';
@@ -89,7 +89,7 @@ async function showCallback({ client, receiver, narrator, write }: Stage): Promi
   const { messageId } = await client.publish({ url: `${receiver.url}/work`, body: 'order 42', callback });
   narrator.follow('has a callback', messageId);
   await narrator.waitForStates({ [messageId]: 'DELIVERED' }, LIMIT_MS);
-  // The callback is saved in the same transaction as the delivery, so it exists now.
+  // The callback is saved in the same transaction as the outcome of the delivery, so the callback exists now.
   const { logs } = await client.logs({ filter: { url: callback } });
   const sent = logs[0];
   if (!sent?.body) throw new Error('the callback was not sent');

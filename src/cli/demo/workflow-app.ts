@@ -6,13 +6,13 @@ import { type ServerOfWorkflows, type Shop, workflowsOf } from './workflows.ts';
 
 export interface WorkflowApp {
   url: string;
-  /** Lets refunds succeed from now on. The bank is closed at first. */
+  /** Lets refunds succeed from now on: while the bank is closed, as at first, every refund fails. */
   openBank(): void;
   closeBank(): void;
   close(): Promise<void>;
 }
 
-/** Long enough for the run to wait visibly. */
+/** The delay is long enough for the run to wait visibly. */
 const COURIER_DELAY_MS = 300;
 
 /** Listens on a free port of 127.0.0.1. `shop` gives the URL for prices, and the time. */

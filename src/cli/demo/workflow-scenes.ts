@@ -1,4 +1,6 @@
-/** The workflow scenes of the demo, with the official client. Each waits for the expected state of its run. */
+/**
+ * The workflow scenes of the demo, with the official client. Each scene triggers a run and waits for the expected state.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@upstash/workflow';
 import { timelineOf } from '../runs/timeline.ts';
@@ -51,7 +53,7 @@ async function resumeFailedRun(stage: WorkflowStage): Promise<void> {
   write(timeline(await waitForRun('RUN_SUCCESS', client, resumed.workflowRunId), color));
 }
 
-/** Triggers a run that fails. Resolves to its DLQ id once a resume would succeed. */
+/** Triggers a run that fails. Resolves to the DLQ id of the run once resuming the run would succeed. */
 export async function playFailedRun({ client, app, write, color }: WorkflowStage): Promise<string> {
   write('\nTriggering a run whose second step fails permanently.\n');
   app.closeBank();
@@ -70,7 +72,7 @@ function waitForRun(state: Run['workflowState'], client: Client, workflowRunId: 
   });
 }
 
-/** Polls until `ask` returns a value; rejects with `otherwise` after the limit. */
+/** Repeats `ask` until `ask` returns a value. After the time limit, rejects with the message `otherwise`. */
 async function poll<T>(otherwise: string, ask: () => Promise<T | undefined>): Promise<T> {
   for (let waitedMs = 0; waitedMs < LIMIT_MS; waitedMs += POLL_MS) {
     const found = await ask();

@@ -24,7 +24,7 @@ export interface ServerOfWorkflows {
   token: string;
 }
 
-/** A fetch handler. The path of each workflow ends in its name. */
+/** Creates a fetch handler for all workflows. The path of each workflow ends in the workflow's name. */
 export function workflowsOf(shop: Shop, { url, token }: ServerOfWorkflows): (request: Request) => Promise<Response> {
   const parcel = createWorkflow<{ item: string }, string>(async (context) => {
     const { item } = context.requestPayload;

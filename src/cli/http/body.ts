@@ -8,7 +8,7 @@ export const BODY_OPTIONS = {
   '-f, --file <path>': 'The file with the body; - for standard input.',
 } as const;
 
-/** Throws `CommandFailed` when there are two bodies, or the file cannot be read. */
+/** Throws `CommandFailed` when the command line has two bodies, or the file with the body cannot be read. */
 export async function bodyOf({ values, terminal }: Call): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const text = values('body').at(-1);
   const path = [...values('file'), ...values('f')].at(-1);

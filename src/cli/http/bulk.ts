@@ -1,4 +1,4 @@
-/** Asks for confirmation of verbs that delete or act on many items, and shows the number of items and the server. */
+/** Asks the user to confirm verbs that delete or change many items, and shows the number of items and the server. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { type Progress, progressOf } from '../progress.ts';
 import type { Count } from './pages.ts';
@@ -64,7 +64,7 @@ export async function actOnMany(call: Call, bulk: Bulk, done: string): Promise<n
   return report(count, false, `${done} ${counted(count)}.`);
 }
 
-/** Adds the ids to the query. Throws `CommandFailed` unless the call names ids, filters or `--all`, and only one of these. */
+/** Adds the ids to the query. Throws `CommandFailed` unless the call has exactly one of ids, filters and `--all`. */
 function select({ words, query, values }: Call, { ids, noun: [, many] }: Bulk): void {
   const isAll = values('all').length > 0;
   const isFiltered = [...query.keys()].some((name) => !NO_FILTERS.has(name));

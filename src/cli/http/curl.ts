@@ -8,7 +8,7 @@ export interface CurlRequest {
 }
 
 const DATA: ReadonlySet<string> = new Set(['-d', '--data', '--data-raw', '--data-binary', '--data-ascii', '--json']);
-/** Other options with a value. Otherwise the value could be mistaken for the address. */
+/** Options whose values are ignored. Without this list, such a value could be mistaken for the URL. */
 const VALUED: ReadonlySet<string> = new Set([
   ...['-X', '--request', '-A', '--user-agent', '-b', '--cookie', '-e', '--referer', '-o', '--output', '-u', '--user'],
   ...['-x', '--proxy', '-m', '--max-time', '--connect-timeout'],
@@ -39,7 +39,7 @@ export function readCurl(line: string): CurlRequest {
   return { ...request, body: data.join('&') };
 }
 
-/** `-HX-Shop: eu` and `--url=…` as two words each. */
+/** Splits a word such as `-HX-Shop: eu` or `--url=…` into the option and its value. */
 function separate(word: string): string[] {
   const [, flag, value] = /^(-[HdXAbeoux]|--[a-z-]+(?==))=?(.+)$/s.exec(word) ?? [];
   return flag !== undefined && value !== undefined ? [flag, value] : [word];
@@ -47,7 +47,7 @@ function separate(word: string): string[] {
 
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', a: '\x07', b: '\b', f: '\f', v: '\v' };
 
-/** Splits words like a POSIX shell, with the `$'…'` of bash, which browsers write. */
+/** Splits a line into words like a POSIX shell. Also accepts the quotes `$'…'` of bash, which browsers write. */
 function wordsOf(line: string): string[] {
   const part = /\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(\r?\n)|\\(.)|(\s+)|([^\s'"\\]+)/gs;
   const words: string[] = [];

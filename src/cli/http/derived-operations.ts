@@ -16,7 +16,7 @@ export interface Operation {
 /** Operations by operation id. */
 export type Operations = Readonly<Record<string, Operation>>;
 
-/** Headers for callbacks, or set by libraries, which are not options of the command line. */
+/** Headers that are not options of the command line: the headers of callbacks, and headers that only libraries set. */
 const UNTYPED = /^Upstash-((Failure-)?Callback-.*|Feature-Set|Workflow-(?!RunId).*)$/;
 
 export function deriveOperations(): Operations {

@@ -7,7 +7,10 @@ export interface ServerEvent {
   data: unknown;
 }
 
-/** Yields the events of each received chunk; a partial event waits for the next chunk. Throws `CommandFailed` when the connection breaks. */
+/**
+ * Yields the events of each received chunk. A partial event is completed with the next chunk. Throws `CommandFailed` when
+ * the connection breaks.
+ */
 export async function* readEvents(stream: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent[]> {
   let rest = '';
   try {

@@ -4,28 +4,33 @@ import { plain } from '../plain.ts';
 import { readEvents } from './events.ts';
 import type { Call } from './verb.ts';
 
-/** The members that every entry has. `id`: its position in the log. */
+/** The members that every entry has. `id`: the position of the entry in the log. */
 export interface LiveEntry {
   id: string;
   messageId: string;
   workflowRunId?: string;
 }
 
-/** The server sends something every 15 s; after three times as long, the connection counts as broken. */
+/** The server sends data at least every 15 s. After three times as long without data, the connection counts as broken. */
 const SILENCE_MS = 45_000;
 const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
 /** The server's limit for one page. */
 const PAGE_MAX = 1_000;
-/** An entry may be written after others with later positions. Reading again starts this many entries back, as the server does. */
+/**
+ * An entry may be written after entries with later positions. So a reconnect also reads this many known entries again.
+ */
 const REREAD_COUNT = 2_000;
-/** Number of entries to remember: more than the buffers of a connection hold, which a list may have returned before. */
+/**
+ * The number of remembered entries: more than the buffers of a connection hold, since a list may already have returned
+ * the buffered entries.
+ */
 const SEEN_MAX = 50_000;
 
 /**
  * Yields new entries in the chunks in which they arrive. An empty chunk means that the connection is open, and that all
  * later entries will follow. Reconnects while the server is unavailable, unless the first connection failed. Throws
- * `CommandFailed` if the server refuses.
+ * `CommandFailed` if the server refuses the request.
  */
 export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGenerator<Entry[]> {
   const { server, terminal } = call;
@@ -57,7 +62,7 @@ export async function* followLog<Entry extends LiveEntry>(call: Call): AsyncGene
   }
 }
 
-/** Reads one connection, and closes it after `SILENCE_MS` without data. */
+/** Reads the events of one connection, and closes the connection after `SILENCE_MS` without data. */
 async function* readConnection({ server }: Call): ReturnType<typeof readEvents> {
   const timeout = new AbortController();
   const timer = setTimeout(() => timeout.abort(), SILENCE_MS);
@@ -99,12 +104,15 @@ class SeenEntries {
     return this.#start !== undefined;
   }
 
-  /** `id`: the last entry before the new entries; `undefined` in an empty log. */
+  /** `id`: the position of the last entry before the new entries. Absent if the log is empty. */
   start(id = '0-0'): void {
     this.#start ??= id;
   }
 
-  /** A position in the log before every new entry. Every entry after the position is new or was seen. */
+  /**
+   * A position in the log before every new entry. Every entry after this position is either new or among the seen
+   * entries.
+   */
   get cursor(): string {
     if (this.#ids.size <= REREAD_COUNT) return this.#start ?? '';
     return [...this.#ids].slice(-REREAD_COUNT).reduce((first, id) => (isBefore(id, first) ? id : first));

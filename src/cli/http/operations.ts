@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import type { Operation, Operations } from './derived-operations.ts';
 
-/** This file exists only in the published package. Reading it takes 1 ms; loading the routes would take 100 ms. */
+/** This file exists only in the published package. Reading the file takes 1 ms; loading the routes would take 100 ms. */
 const BUILT = new URL('./operations.json', import.meta.url);
 const OPERATIONS: Operations = existsSync(BUILT)
   ? JSON.parse(readFileSync(BUILT, 'utf8'))
@@ -14,7 +14,7 @@ export function operationOf(id: string): Operation {
   return operation;
 }
 
-/** `queueName` and `Upstash-Queue-Name` as `queue-name`. */
+/** Converts `queueName` and `Upstash-Queue-Name` to `queue-name`. */
 export function flagOf(name: string): string {
   return name
     .replace(/^Upstash-/, '')
@@ -22,7 +22,7 @@ export function flagOf(name: string): string {
     .toLowerCase();
 }
 
-/** The path with its placeholders replaced by `words`. A destination URL is not escaped, as the API requires. */
+/** Replaces the placeholders of the path with `words`. A destination URL is not escaped, as the API requires. */
 export function pathOf({ path }: Operation, words: readonly string[]): string {
   const left = [...words];
   return path.replace(/\{(\w+)\}/g, (_, name: string) => {

@@ -12,13 +12,13 @@ export function countOf({ query }: Call, countDefault = COUNT_DEFAULT): number {
 }
 
 interface Paging<Page> {
-  /** The number of items in a page, or that a page reports. */
+  /** Counts the items of a page, or reads the number that the page reports. */
   amountOf: (page: Page) => number;
   /** The server's limit for one request. */
   pageMax: number;
 }
 
-/** Requests pages of a list or of a bulk operation, until there were `countMax` items. */
+/** Requests pages of a list or of a bulk operation, until the pages contain `countMax` items together. */
 async function eachPage<Page extends object>(
   { server, query }: Call,
   operationId: string,
@@ -57,14 +57,14 @@ export async function readList<Item>(
   pageMax: number,
 ): Promise<Item[]> {
   const countMax = countOf(call);
-  // One extra item shows whether there are more items.
+  // One item more than the default is read, to find out whether the list has more items.
   const isDefault = !call.query.has('count');
   const found = await readItems<Item>(call, operationId, { member, pageMax, countMax: countMax + (isDefault ? 1 : 0) });
   if (found.length > countMax) call.terminal.printError(`Showing the first ${countMax}; use --count for more.\n`);
   return found.slice(0, countMax);
 }
 
-/** Counts the items that a call selects, or acts on them; resolves to the number of items. */
+/** Counts or processes the items that a call selects. Resolves to the number of items. */
 export type Count = (call: Call, onProgress: (done: number) => void) => Promise<number>;
 
 /** Reads or processes all pages, up to `--count` items. */
@@ -80,7 +80,10 @@ export function sumPages<Page extends object>(operationId: string, paging: Pagin
   };
 }
 
-/** For operations without a cursor, since processed items no longer match: repeats until the server processes less than a full batch. */
+/**
+ * Repeats an operation until the server processes less than a full batch. Needs no cursor, since processed items no
+ * longer match.
+ */
 export function sumBatches<Result extends object>(operationId: string, { amountOf, pageMax }: Paging<Result>): Count {
   return async ({ server, query, words }, onProgress) => {
     // All ids are processed in one request.

@@ -1,4 +1,6 @@
-/** Reads and writes the profiles of "waypost login": servers and their tokens, in one file that only its owner can read. */
+/**
+ * Reads and writes the profiles of "waypost login": servers with their tokens, in one file that only the owner can read.
+ */
 import { chmodSync, closeSync, fstatSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../../config/parse.ts';
@@ -32,7 +34,7 @@ export function readProfiles(env: Environment): Map<string, Profile> {
   }
 }
 
-/** Replaces all profiles. Throws `CommandFailed` if they cannot be saved. */
+/** Replaces all profiles. Throws `CommandFailed` if the profiles cannot be saved. */
 export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Profile>): string {
   const file = profilesFileOf(env);
   if (file === undefined)
@@ -55,7 +57,10 @@ function writePrivate(file: string, text: string): void {
   renameSync(fresh, file);
 }
 
-/** Checks the mode of the opened file itself. Windows has no modes: there only its owner can read a home folder. */
+/**
+ * Checks the mode of the opened file itself. Windows has no modes, but only the owner of a home folder can read the
+ * folder.
+ */
 function readPrivate(file: string): string | undefined {
   let opened: number;
   try {

@@ -21,25 +21,25 @@ export interface RequestParts {
   signal?: AbortSignal;
 }
 
-/** Each method throws `CommandFailed` with the error text of the server. */
+/** The server to which a command sends requests. Each method throws `CommandFailed` with the error text of the server. */
 export interface Server {
   url: string;
   /** The address and its profile, for messages to the user. */
   title: string;
-  /** The parsed response of an operation; `undefined` if it has no body. */
+  /** Sends an operation. Resolves to the parsed response, or to `undefined` if the response has no body. */
   ask<T>(operationId: string, parts?: RequestParts): Promise<T>;
   /** The response body as a stream. */
   read(operationId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** The values of the options. */
+/** The values of the options that select the server and the token. */
 export interface ServerOptions {
   server?: string | undefined;
   token?: string | undefined;
   profile?: string | undefined;
 }
 
-/** Options take precedence over the environment, and both over the default profile. */
+/** Options take precedence over the environment, and the environment takes precedence over the default profile. */
 export function serverOf(options: ServerOptions, env: Environment): Server {
   const { url: configuredUrl, token: configuredToken, profile } = accessOf(options, env);
   const token = configuredToken?.trim();
@@ -155,7 +155,7 @@ function accessOf(
   throw new CommandFailed(`there is no profile ${JSON.stringify(profile)}; see waypost profiles`, EXIT.notFound);
 }
 
-/** Only the cause of the error names the address and the problem. */
+/** The message of the cause of an error of `fetch`, since only the cause names the address and the problem. */
 function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? error.cause.message : error.message;

@@ -1,4 +1,4 @@
-/** Verbs that consist of one operation each. */
+/** Creates verbs that each run a single operation of the API. */
 import { EXIT } from '../command.ts';
 import { plainJson } from '../plain.ts';
 import { confirm, YES_OPTION } from './bulk.ts';

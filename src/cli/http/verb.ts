@@ -19,7 +19,7 @@ export interface Verb {
   headersOf?: string;
   /** The verb's own options with their meanings: `--body <text>`, or `--all` without a value. */
   options?: Options;
-  /** The verb sends no requests, and has only its own options. */
+  /** The verb sends no requests, and so has no common options such as `--server`. */
   isLocal?: true;
   /** A command line that works, without the program's name. */
   example: string;
@@ -36,7 +36,7 @@ export interface Call {
   /** The values of one of the verb's own options; empty if the option is absent. `name`: without dashes. */
   values(name: string): readonly string[];
   isJson: boolean;
-  /** Resolved on first use. */
+  /** Created at first use, from the options, the environment and the profiles. */
   readonly server: Server;
   terminal: Terminal;
 }
@@ -50,7 +50,7 @@ const COMMON_OPTIONS: Options = {
   '--profile <name>': 'Use the address and token of this profile of "waypost login".',
 };
 
-/** The command `name`. `verbs`: by name; a single verb `''` is the command itself. */
+/** Creates the command `name` from its verbs by name. A verb with the name `''` is the only verb: the command itself. */
 export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): Command {
   const names = Object.keys(verbs);
   const resolve = (args: readonly string[]): { verb?: Verb; commandName: string; rest: readonly string[] } => {
@@ -156,14 +156,14 @@ function usagesOf({ options, filtersOf, headersOf, isLocal }: Verb): Options {
   return { ...options, ...Object.fromEntries(valued), ...(isLocal ? {} : COMMON_OPTIONS), ...options };
 }
 
-/** Names in the API by flag. If there are several spellings, the first is used. */
+/** The names in the API, by flag. If several names have the same flag, the first of these names is used. */
 function flagsOf(rows: Readonly<Record<string, string>> | '' | undefined): Map<string, string> {
   const flags = new Map<string, string>();
   for (const name of Object.keys(rows || {})) if (!flags.has(flagOf(name))) flags.set(flagOf(name), name);
   return flags;
 }
 
-/** Unix time in milliseconds, from a number of milliseconds or from a date. */
+/** Parses a number of milliseconds, or a date, as Unix time in milliseconds. */
 function parseTime(flag: string, value: string): string {
   const ms = /^\d+$/.test(value) ? Number(value) : Date.parse(value);
   if (Number.isNaN(ms))

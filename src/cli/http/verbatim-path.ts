@@ -1,6 +1,6 @@
 /**
- * Sends requests whose path has a segment `.` or `..`, which `fetch`, like every URL parser, removes. New names cannot be such
- * segments, but names from older versions can still be looked up and deleted.
+ * Sends requests whose path has a segment `.` or `..`. Such a segment is removed by `fetch`, as by every URL parser. New
+ * names cannot be `.` or `..`, but such names from older versions can still be looked up and deleted.
  */
 import { request } from 'node:http';
 import { request as requestOverTls } from 'node:https';

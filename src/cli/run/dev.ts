@@ -31,7 +31,7 @@ Messages survive a restart, in the data folder; with --memory they do not.`,
         EXIT.usage,
       );
     }
-    const stopSignal = nextSignal(); // before the next line, which takes a while
+    const stopSignal = nextSignal(); // before the import, which takes a while
     const { runServer } = await import('./run-server.ts');
     const { describeDataLocation } = await import('../../admin/open-store.ts');
     return runServer(config, terminal, {
@@ -47,7 +47,7 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-/** Lines for the `.env` file of the app that publishes and receives. */
+/** The text after the start: the address of the console, and lines for the `.env` file of the user's app. */
 function welcome(
   { url, development }: RunningServer,
   store: string | undefined,

@@ -48,7 +48,7 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const server = await start(config, { log, credentials, onFatal });
   hasStarted = true;
   startIdleCollection();
-  // In development the endpoints are the user's own.
+  // In development, endpoints are the user's own and exploit no vulnerability of Node, so there is no warning.
   const warning = credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });
   if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
@@ -58,7 +58,9 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   return drain(await stopSignal, { server, log, limitMs: config.drainLimitMs });
 }
 
-/** Exits at once, since the store or the process can no longer be trusted: later responses and log lines might be wrong. */
+/**
+ * Exits at once, since the store or the process cannot be trusted any more: later responses and log lines might be wrong.
+ */
 function exitFatally(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
   log.error(event, { error: error.stack ?? error.message });
   process.exit(EXIT.fatal);

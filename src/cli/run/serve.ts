@@ -17,7 +17,7 @@ Starts the server on a data folder that "waypost init" has prepared. Private des
   async (parsed, terminal) => {
     const config = parseConfig(terminal.env, parsed.settings);
     if (config.memory) throw new CommandFailed('serve stores its messages: --memory is for "waypost dev"', EXIT.usage);
-    const stopSignal = nextSignal(); // before the next line, which takes a while
+    const stopSignal = nextSignal(); // before the import, which takes a while
     const { runServer } = await import('./run-server.ts');
     return runServer(config, terminal, { credentials: 'own', stopSignal });
   },

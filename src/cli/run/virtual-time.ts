@@ -18,7 +18,7 @@ export const startVirtual: typeof startServer = async (config, options) => {
   const { server } = await startVirtualServer(virtual);
   return {
     ...server,
-    // Without draining: nothing is kept, and running attempts may wait for time that nobody advances.
+    // Stops without draining: nothing is kept, and attempts in flight may wait for a clock that nobody advances.
     stop: async () => {
       await server.stop(0);
       await virtual.store.close();

@@ -6,7 +6,7 @@ interface Resumed {
   resumed: number;
 }
 
-/** Whether the run existed and was parked. */
+/** Resumes the run if it is parked. Resolves to false if the run does not exist or is not parked. */
 export async function resumeIfParked(call: Call): Promise<boolean> {
   try {
     const { words } = call;

@@ -4,7 +4,7 @@ import type { RunView } from './view.ts';
 
 const RESPONSE_LINES_MAX = 4;
 
-/** Lines for the head of the run's timeline; none for an active run. */
+/** The lines about the end of a run, above the timeline of its steps. An active run has no such lines. */
 export function resultLinesOf({ workflowState, workflowRunResponse, steps }: RunView): string[] {
   if (workflowState === 'RUN_SUCCESS' && workflowRunResponse !== undefined) {
     return [`returned ${excerpt(workflowRunResponse)}`];
@@ -18,13 +18,16 @@ export function resultLinesOf({ workflowState, workflowRunResponse, steps }: Run
   return [`failed: ${reason.join(', ')}`, ...firstLines(rest, RESPONSE_LINES_MAX).map((line) => `| ${line}`)];
 }
 
-/** The library responds to an error with JSON that has a stack; other servers respond with any text. */
+/**
+ * Parses the response of a failed step. The workflow library responds to an error with JSON; the body of any other
+ * response is returned as text.
+ */
 function responseOf(body: string): { message?: string; rest: string } {
   let parsed: unknown;
   try {
     parsed = JSON.parse(body);
   } catch {
-    return { rest: body }; // also truncated JSON
+    return { rest: body }; // not JSON, or truncated JSON
   }
   const { error, message, stack } = (typeof parsed === 'object' && parsed !== null ? parsed : {}) as Record<
     string,

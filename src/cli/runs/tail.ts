@@ -48,7 +48,7 @@ export const tail: Verb = {
   },
 };
 
-/** Whether the line was not printed before. Ignores the padding of its columns, which depends on the lines of other steps. */
+/** Whether the line was not printed before. Ignores the padding of columns, which depends on the lines of other steps. */
 function isNew(line: string, printed: Set<string>): boolean {
   const text = line.replace(/ +/g, ' ');
   const isFirst = !printed.has(text);

@@ -17,7 +17,9 @@ const MARKS: Readonly<Record<string, { mark: string; ansiCode: number }>> = {
   RUN_CANCELED: { mark: '–', ansiCode: 90 },
 };
 
-/** `nowMs`: the time until which the duration of an active run is counted. */
+/**
+ * Formats the head and the steps of a run. `nowMs`: the end of the period that is shown as the duration of an active run.
+ */
 export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string {
   return `${[...headOf(run, { nowMs, color }), '', ...stepLinesOf(run, color)].join('\n')}\n`;
 }
@@ -65,7 +67,7 @@ function rowsOf({ steps: groups }: RunView): Row[] {
   });
 }
 
-/** `+1.2s`: the time since the previous steps. */
+/** Formats the time since the previous steps, such as `+1.2s`. */
 function elapsedText(ms: number | undefined): string {
   return ms === undefined ? '' : `+${durationOf(ms)}`;
 }
@@ -117,7 +119,7 @@ function stateOf({ state }: StepView): string {
   return wordOf(state);
 }
 
-/** `STEP_SUCCESS` as `SUCCESS`. */
+/** Shortens a state such as `STEP_SUCCESS` to `SUCCESS`. */
 function wordOf(state: string): string {
   return plain(state.replace(/^(STEP|RUN)_/, ''));
 }
@@ -164,7 +166,7 @@ const UNITS: readonly [string, number][] = [
   ['m', 60_000],
 ];
 
-/** `2h 5m`, `3.2s`, `40ms`. */
+/** Formats a duration, such as `2h 5m`, `3.2s` or `40ms`. */
 export function durationOf(ms: number): string {
   if (ms < 1_000) return `${Math.max(0, Math.round(ms))}ms`;
   if (ms < 60_000) return `${Math.round(ms / 100) / 10}s`;

@@ -1,6 +1,6 @@
 /** The members of a run that the command line shows. */
 
-/** Characters of each body to request: more than is shown. */
+/** The number of requested characters of each body: more characters than the command line shows. */
 export const BODY_LENGTH_MAX = 2_000;
 
 /** A run as `GET /v2/workflows/logs` returns it (contract W 18.1), without the members that are not shown. */
@@ -13,7 +13,8 @@ export interface RunView {
   labels?: string[];
   dlqId?: string;
   /**
-   * The run's result: JSON as text from the server, or already parsed by the client library, like the results of steps.
+   * The result of the run. The server sends the result as JSON text; the client library passes the parsed value. The same
+   * is true for the results of steps.
    */
   workflowRunResponse?: unknown;
   /** The failed run that this run replaces, and the run that replaces this one. */

@@ -66,7 +66,7 @@ async function follow(call: Call): Promise<number> {
   let shown = 0;
   for await (const entries of followLog<LogEntry & LiveEntry>(call)) {
     const matching = entries.filter((entry) => matches(entry, query)).slice(0, countMax - shown);
-    // One write for each chunk keeps up with thousands of entries per second.
+    // All entries of a chunk are printed in one write, so that the output keeps up with thousands of entries per second.
     if (matching.length > 0)
       terminal.print(
         isJson ? jsonLines(matching) : matching.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
@@ -85,7 +85,7 @@ function matches(entry: LogEntry, query: URLSearchParams): boolean {
   });
 }
 
-/** The values that a filter of this name is compared with. */
+/** The values of the entry that are compared with the filter `name`. */
 function valuesOf(entry: LogEntry, name: string): string[] {
   if (name === 'label') return entry.labels ?? [];
   if (name === 'messageIds') return [entry.messageId];

@@ -99,7 +99,7 @@ async function send(call: Call, operationId: string, headers = headersOf(call)):
   return show(call, response, linesOf([response].flat()));
 }
 
-/** As in the official clients, headers that are not options of the message are delivered. */
+/** Parses `name:value`. As in the official clients, a header that is not an option of the message is delivered. */
 function headerOf(text: string): [string, string] {
   const at = text.indexOf(':');
   const name = text.slice(0, at).trim();

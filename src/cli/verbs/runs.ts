@@ -10,7 +10,7 @@ import { tail } from '../runs/tail.ts';
 import { rowOf, timelineOf } from '../runs/timeline.ts';
 import { BODY_LENGTH_MAX, type RunView } from '../runs/view.ts';
 
-/** Short names of the states of a run. */
+/** The short names of the states of a run, which the filter accepts. */
 const STATES: Readonly<Record<string, string>> = {
   active: 'RUN_STARTED',
   success: 'RUN_SUCCESS',
@@ -137,7 +137,9 @@ const deleteRuns: Verb = {
 
 export const runs = commandOf('runs', { list, show, tail, cancel, resume, restart, delete: deleteRuns });
 
-/** A single run is started at once, and its new id is printed. Several runs are counted and confirmed first. */
+/**
+ * A single run is started at once, and the id of the new run is printed. Several runs are counted and confirmed first.
+ */
 function startVerb(verb: 'resume' | 'restart', meaning: string, done: string): Verb {
   return {
     words: FAILED_WORDS,
@@ -164,7 +166,7 @@ const FAILED_RUNS = {
   }),
 };
 
-/** The call with its run ids replaced by DLQ ids. */
+/** Replaces the run ids of the call with DLQ ids. */
 async function withDlqIds(call: Call): Promise<Call> {
   const words: string[] = [];
   for (const word of call.words) words.push(await dlqIdOf(call.server, word));

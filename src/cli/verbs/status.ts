@@ -52,7 +52,7 @@ export const status = commandOf('status', {
   },
 });
 
-/** The reason that `/readyz` gives; `undefined` when the server is ready. */
+/** Returns the reason from `/readyz` why the server is not ready, or `undefined` if the server is ready. */
 async function readinessProblem(server: Server): Promise<string | undefined> {
   try {
     await server.ask('getReadiness');

@@ -1,4 +1,7 @@
-/** Entry point of a worker's thread. The worker is the same as in its own process; the main thread sends it messages. */
+/**
+ * The entry point of a worker's thread. The worker is the same as in a process of its own, but gets messages from the
+ * main thread.
+ */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { joinStore, messageOf, openStore } from '../../admin/open-store.ts';
@@ -95,7 +98,10 @@ async function handleMessage(
   }
 }
 
-/** Reports errors that the operator can fix to the main thread. Any other error ends the thread and the process. */
+/**
+ * Does `work`, and reports errors that the operator can fix to the main thread. Any other error ends the thread and the
+ * process.
+ */
 async function reportRefusal(send: (message: WorkerMessage) => void, work: () => Promise<void>): Promise<void> {
   try {
     await work();

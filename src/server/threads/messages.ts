@@ -22,14 +22,16 @@ export type WorkerCommand =
   | { kind: 'listen'; port: number }
   /** Tokens or signing keys have changed in the store. The reply is `refreshed`. */
   | { kind: 'refreshAccounts'; id: number }
-  /** The reply to `accountsChanged`: all other workers have read the change, or could not read it. */
+  /**
+   * The reply to `accountsChanged`: all other workers have read the change, or `failure` says why some worker has not.
+   */
   | { kind: 'changeKnown'; id: number; failure?: string }
   /** The reply is `metrics`. */
   | { kind: 'readMetrics'; id: number }
   | { kind: 'stop'; limitMs: Millis };
 
 export type WorkerMessage =
-  /** The first message: the worker delivers. */
+  /** The first message of the thread: the worker delivers. */
   | { kind: 'started'; worker: WorkerId }
   /** Sent instead of `started` or `listening`: an error that the operator can fix. */
   | { kind: 'refused'; reason: string }

@@ -46,7 +46,7 @@ export class OtherThreads implements OtherWorkers {
   }
 
   /**
-   * Has no timeout: a thread that does not respond hangs or waits for the store, and a direct HTTP request to it would
+   * Has no timeout: a thread that does not respond hangs or waits for the store, and an HTTP request to this thread would
    * wait too. If this worker saved the checkpoint instead, the other worker might report the same checkpoint as `lost`.
    */
   async forward(

@@ -4,8 +4,8 @@ export class PendingCalls<Value = void> {
   #lastId = 0;
 
   /**
-   * Calls `send` with a new id. Resolves to the value, or rejects with the failure, that `settle` receives with this id.
-   * Resolves to undefined on `settleAll`.
+   * Calls `send` with a new id. When `settle` is called with this id, resolves to the value or rejects with the failure
+   * that `settle` got. When `settleAll` is called, resolves to undefined.
    */
   call(send: (id: number) => void): Promise<Value | undefined> {
     this.#lastId += 1;

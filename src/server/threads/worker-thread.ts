@@ -80,7 +80,7 @@ export class WorkerThread {
     await this.#refreshes.call((id) => this.#send({ kind: 'refreshAccounts', id }));
   }
 
-  /** The metrics of the thread's worker; empty if the thread has ended. Throws when they cannot be read. */
+  /** The metrics of the thread's worker; empty if the thread has ended. Throws when the metrics cannot be read. */
   async readMetrics(): Promise<Reading> {
     if (this.#hasEnded) return [];
     return (await this.#readings.call((id) => this.#send({ kind: 'readMetrics', id }))) ?? [];

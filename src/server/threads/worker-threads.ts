@@ -16,7 +16,10 @@ export class WorkerThreads {
     this.#threads = threads;
   }
 
-  /** Resolves when all workers deliver; none listens yet. If one fails, stops all threads and throws `CannotStart`. */
+  /**
+   * Resolves when all workers deliver; no worker listens yet. If a worker fails, stops all threads and throws
+   * `CannotStart`.
+   */
   static async start(context: ServerContext): Promise<WorkerThreads> {
     const { config, credentials, store, log, onFatal } = context;
     const { encryptionKey } = context.sealer;
@@ -38,7 +41,7 @@ export class WorkerThreads {
     return new WorkerThreads(config, threads);
   }
 
-  /** Makes all workers listen on the port of the first, and returns the URL. Throws `CannotStart`. */
+  /** Makes all workers listen on the port of the first worker, and returns the URL. Throws `CannotStart`. */
   async listen(): Promise<string> {
     const { host, port } = this.#config;
     if (port !== 0) await checkIsFree({ host, port });

@@ -1,4 +1,7 @@
-/** Combines the metrics of all workers of a process and formats them for Prometheus. Loaded on demand. */
+/**
+ * Combines the metrics of all workers of a process, and formats the result for Prometheus. This module is loaded on
+ * demand.
+ */
 import { AggregatorRegistry } from 'prom-client';
 import type { Reading } from './instruments.ts';
 

@@ -1,7 +1,7 @@
 /**
- * The counters, gauges and histograms of one worker, as plain numbers. Every message increments nine of them, and the
- * client library takes fifteen times as long per increment. The library only combines the workers' values and formats the
- * text (exposition.ts).
+ * The counters, gauges and histograms of one worker, as plain numbers. Every message increments nine of these numbers,
+ * and an increment in the client library would take fifteen times as long. So the library only combines the workers'
+ * values and formats the text (exposition.ts).
  */
 import type { Count } from '../../engine/minutes/counts.ts';
 import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
@@ -69,7 +69,7 @@ export class Instruments {
     numbers.set(key, (numbers.get(key) ?? 0) + 1);
   }
 
-  /** Sets a gauge, or a counter that is counted elsewhere. */
+  /** Sets a gauge, or a counter whose total another part of the program keeps. */
   set<Name extends NameOf<'counter' | 'gauge'>>(name: Name, value: number, label?: LabelOf<Name> & string): void {
     this.#numbersOf(name).set(label ?? UNLABELLED, value);
   }

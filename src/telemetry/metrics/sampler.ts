@@ -9,19 +9,29 @@ import type { Millis } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 
-/** Minimum interval of samples, shorter than Prometheus's usual scrape intervals, so that each scrape has new values. */
+/**
+ * The minimum interval between samples of a store, shorter than Prometheus's usual scrape intervals, so that each scrape
+ * has new values.
+ */
 const INTERVAL_MS_MIN = 4_000;
 
-/** Each cell adds this to the interval, so that many cells cost no more than a few cells. */
+/**
+ * The interval grows by this time with each cell, so that samples of many cells cost no more than samples of a few cells.
+ */
 const INTERVAL_MS_PER_CELL = 1_000;
 
-/** Maximum interval, and the interval of resting cells: a worker that changes a cell opens it, and then samples it. */
+/**
+ * The maximum interval, and the interval for resting cells: a worker that changes a cell first opens and then samples the
+ * cell.
+ */
 const INTERVAL_MS_MAX = 60_000;
 
-/** Timeout of a store. After this timeout, the latest sample is reported with its age. */
+/** The timeout of a sample. After this timeout, the previous sample is reported with its age. */
 const TIMEOUT_MS = 1_000;
 
-/** Maximum concurrent samples: cells share the connections to their server with all other work. */
+/**
+ * The maximum of concurrent samples, because samples share the connections to the database server with all other work.
+ */
 const SAMPLES_AT_ONCE = 4;
 
 /** A store to sample: the only store, or the store of a cell. */
@@ -102,7 +112,10 @@ class StoreSampler {
     );
   }
 
-  /** Takes a sample if the latest sample is outdated. Does nothing while an earlier sample is still pending. */
+  /**
+   * Takes a sample if the latest sample is older than `intervalMs`. Does nothing while an earlier sample is still
+   * pending.
+   */
   async refresh(source: SampledStore, intervalMs: Millis): Promise<void> {
     if (this.#startedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
     const takenAtMs = this.#clock.elapsedMs;

@@ -12,10 +12,12 @@ import type { NameOf } from './table.ts';
 /** Interval of the event-loop monitor, which is the only work that an idle server does for metrics. */
 const LOOP_DELAY_RESOLUTION_MS = 50;
 
-/** Maximum projects per scrape. Each project becomes a time series, which Prometheus keeps for its whole retention. */
+/**
+ * The maximum of projects per scrape. Each project becomes a time series, which Prometheus keeps for the retention time.
+ */
 const PROJECTS_MAX = 20;
 
-/** The sources of the gauges, which exist only after the worker is assembled. */
+/** The sources of the gauges. The sources exist only after the worker is assembled. */
 export interface GaugeSources {
   engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive' | 'cells' | 'readTotals'>;
   projectName: (projectId: ProjectId) => string;
@@ -39,7 +41,7 @@ export class WorkerMetrics implements Metrics {
     this.#loopDelay.enable();
   }
 
-  /** The gauges read from `watched` from now on. */
+  /** From this call on, the gauges are read from `watched`. */
   setSources(watched: GaugeSources): void {
     this.#gaugeSources = watched;
     this.#sampler = new Sampler(() => storesToSample(watched), watched.clock);
@@ -78,7 +80,10 @@ export class WorkerMetrics implements Metrics {
     this.#instruments.count('waypost_claims_lost_total');
   }
 
-  /** For `Batching.watch`, when a batch of `commands` starts. The store calls the returned function after the commit. */
+  /**
+   * The store calls this function (`Batching.watch`) when a batch of `commands` starts, and the returned function after
+   * the commit.
+   */
   readonly watchBatches = (commands: number): (() => void) => {
     const startedAtMs = this.#machine.elapsedMs;
     this.#instruments.observe('waypost_commit_batch_commands', commands);
@@ -95,7 +100,8 @@ export class WorkerMetrics implements Metrics {
 
   #setGauges(): void {
     const instruments = this.#instruments;
-    // The histogram contains the times between two ticks of its timer, which include the timer's interval.
+    // The histogram contains the times between two ticks of its timer. The delay is such a time without the timer's
+    // interval.
     const delayMs = Math.max(0, this.#loopDelay.max / 1e6 - LOOP_DELAY_RESOLUTION_MS);
     this.#loopDelay.reset();
     instruments.set('waypost_event_loop_delay_max_seconds', delayMs / 1_000);
@@ -152,8 +158,8 @@ export class WorkerMetrics implements Metrics {
 }
 
 /**
- * The stores that this worker samples. If each worker serves all cells, only the first worker of the process samples
- * them. Otherwise every worker samples the cells that it serves.
+ * The stores that this worker samples. If each worker serves all cells, only the first worker of the process samples the
+ * cells. Otherwise every worker samples the cells that it serves.
  */
 function storesToSample({ engine, workers }: GaugeSources): SampledStore[] {
   const isFirst = workers !== undefined;

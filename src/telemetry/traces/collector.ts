@@ -7,13 +7,13 @@ type HttpOptions = Parameters<typeof createOtlpHttpExportDelegate>[0];
 export interface CollectorOptions {
   url: string;
   headers: Readonly<Record<string, string>>;
-  /** Timeout of one request, including its retries. */
+  /** Timeout of one request, including the retries of the request. */
   timeoutMs: number;
   compression: 'gzip' | 'none';
   tls: { ca?: Buffer | undefined; cert?: Buffer | undefined; key?: Buffer | undefined };
 }
 
-/** Requests are already encoded, so that the memory of queued spans can be counted exactly. */
+/** A serializer of requests that are already encoded, so that the memory of queued spans can be counted exactly. */
 const ENCODED = { ...ProtobufTraceSerializer, serializeRequest: (body: Uint8Array) => body };
 const UNCOUNTED = { name: 'span', countItems: () => 0 } as const;
 
@@ -31,7 +31,10 @@ export class Collector {
     this.#exporter = createOtlpHttpExportDelegate(options, ENCODED, 'otlp_http_span_exporter', UNCOUNTED, undefined);
   }
 
-  /** Resolves to the reason of a failure, or to undefined. Never rejects. Must not be called while a call is pending. */
+  /**
+   * Resolves to the reason of a failure, or to undefined. Never rejects. Must not be called while an earlier call is
+   * pending.
+   */
   send(body: Uint8Array): Promise<string | undefined> {
     const sent = new Promise<string | undefined>((resolve) => {
       this.#exporter.export(body, ({ code, error }) => resolve(code === 0 ? undefined : reasonOf(error)));

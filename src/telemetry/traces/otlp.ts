@@ -6,7 +6,10 @@ type ReadableSpan = Parameters<typeof ProtobufTraceSerializer.serializeRequest>[
 type Time = ReadableSpan['startTime'];
 type Shared = Pick<ReadableSpan, 'resource' | 'instrumentationScope'>;
 
-/** Spans that are encoded at a time, in 0.4 ms: encoding a whole request at once would block the event loop. */
+/**
+ * The number of spans that are encoded at a time, which takes 0.4 ms: encoding a whole request would block the event
+ * loop.
+ */
 const CHUNK_SPANS = 64;
 
 /** `SpanKind` and `SpanStatusCode` of OpenTelemetry. */
@@ -32,7 +35,10 @@ export class SpanRequest {
   readonly #shared: Shared;
   /** Spans that are not encoded yet. */
   #spans: ReadableSpan[] = [];
-  /** The encoded spans. Each chunk is a complete request: concatenated protobuf messages merge. */
+  /**
+   * The encoded spans. Each chunk is a complete request, and the concatenated chunks are one request, since protobuf
+   * merges messages.
+   */
   #chunks: Uint8Array[] = [];
   #count = 0;
   #bytes = 0;

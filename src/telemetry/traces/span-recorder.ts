@@ -1,6 +1,6 @@
 /**
- * Buffers spans and sends them to a collector. Spans are queued as a few large encoded requests, so that the memory of
- * spans is counted exactly. A slow or unreachable collector delays no message: the queue is limited, and spans that do
+ * Buffers spans and sends the spans to a collector. Spans are queued as a few large encoded requests, so that the memory
+ * of spans is counted exactly. A slow or unreachable collector delays no message: the queue is limited, and spans that do
  * not fit are dropped and counted.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
@@ -10,7 +10,7 @@ import { attemptSpans, publishSpan, runSpan, type Span, settleSpans, waitForEven
 
 /** Maximum bytes of queued requests, including the one that is being sent. A span has about 350 bytes. */
 const QUEUE_BYTES_MAX = 16 * 2 ** 20;
-/** A request is sent when it has this many bytes, or this long after its first span. */
+/** A request is sent when the request has this many bytes, or this long after its first span. */
 const REQUEST_BYTES = 2 ** 19;
 const FLUSH_AFTER_MS = 500;
 /** How long `close` waits for the remaining requests to be sent. */
@@ -36,7 +36,7 @@ export class SpanRecorder implements Observer {
   #queueBytes = 0;
   #sending: Promise<void> | undefined;
   #flushTimer: Timer | undefined;
-  /** Runs while dropped spans are unreported. */
+  /** Runs while some dropped spans are not reported yet. */
   #reportTimer: Timer | undefined;
   #reason = '';
 
@@ -56,7 +56,7 @@ export class SpanRecorder implements Observer {
     this.#current = new SpanRequest(sender);
   }
 
-  /** Numbers of spans so far, by result. */
+  /** The numbers of spans since the start, by result. */
   get counts(): Readonly<{ exported: number; dropped: number }> {
     return this.#counts;
   }

@@ -1,7 +1,7 @@
 /**
  * Builds the spans of messages, attempts and runs. The times of spans come from the store or the observer's events, and
  * the ids are derived from the ids of the message or run (`engine/spans.ts`). Attributes follow OpenTelemetry's
- * conventions for messaging and HTTP where the conventions have a name. As in the log, only the host of a URL is
+ * conventions for messaging and HTTP where these conventions define a name. As in the log, only the host of a URL is
  * recorded.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
@@ -24,7 +24,7 @@ export interface Span extends SpanIds {
   error?: string;
 }
 
-/** A shorter wait gets no span: most of it is the wait for a commit, which the publish span includes. */
+/** A shorter wait gets no span: most of this time is the wait for a commit, which the publish span includes. */
 const WAIT_MS_MIN = 100;
 
 /** The publish of a message or callback outside of runs, from its creation to its commit. */
@@ -52,7 +52,7 @@ export function publishSpan({ message, isFollowUp }: NewMessage, atMs: Millis): 
   };
 }
 
-/** The span of an attempt, after a span of the wait if a first attempt started late. */
+/** The span of an attempt. If a first attempt started late, the span of the wait comes first. */
 export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): Span[] {
   const { message, retried, durationMs = 0 } = claimed;
   const ids = outcome.kind === 'interrupted' ? undefined : spanOfAttempt(claimed); // an interrupted attempt is repeated
