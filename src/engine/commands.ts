@@ -1,4 +1,6 @@
-/** The interface of the engine for `api`. Arguments are checked, typed, and have their defaults. */
+/**
+ * The interface of the engine for `api`. The API has checked and typed all arguments, and has filled in their defaults.
+ */
 import { checkpoint, hasCall } from './calls/checkpoints.ts';
 import type { BoundFunctions } from './context.ts';
 import type { Totals } from './lists/unfinished.ts';
@@ -43,14 +45,14 @@ export interface CellState {
   state: 'open' | 'resting' | 'changing' | 'away';
   /** Whether this worker serves the cell. */
   isServed: boolean;
-  /** The totals of the cell, as `Engine.readTotals` reads them. Does not open a resting cell. */
+  /** Reads the totals of the cell, as `Engine.readTotals` does, but does not open a resting cell. */
   readTotals(): Promise<Totals>;
 }
 
 /** A cell whose store does not work at present. */
 export interface UnavailableCell {
   name: string;
-  /** As `StoreUnavailable.reason`. */
+  /** The reason as in `StoreUnavailable.reason`, which is fit for the public. */
   reason: string;
 }
 
@@ -65,7 +67,10 @@ export interface Engine extends Commands {
   readTotals(): Promise<Totals>;
   /** The `count` projects with the most attempts in flight, each with its number of attempts. */
   busiestProjects(count: number): [ProjectId, number][];
-  /** The number of live workers on a shared database, as far as this worker knows; undefined if it is not shared. */
+  /**
+   * The number of live workers on a shared database, as far as this worker knows; undefined if the database is not
+   * shared.
+   */
   readonly workersAlive: number | undefined;
   /** The other live workers that claim messages. */
   readonly otherWorkers: readonly WorkerId[];
@@ -83,15 +88,15 @@ export interface Engine extends Commands {
    * Accepts all messages or none, apart from messages whose queue would exceed the limit of queues. Resolves after the
    * commit (P1) with the outcomes in the order of `commands`. Throws only if nothing was accepted: `RateLimited` (429) if
    * the messages exceed the daily limit of the project; `Overloaded` (503) if more is published than can be saved, unless
-   * a command continues a run; `ApiError` if the run of a message has ended (400) or its journal would be too long (412).
-   * If the accounts have changed since the caller was admitted, calls `readmit` and rethrows its error.
+   * a command continues a run; `ApiError` if the run of a message has ended (400) or the journal of the run would be too
+   * long (412). If the accounts have changed since the caller was admitted, calls `readmit` and rethrows its error.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]>;
   /** Notifies `watcher` of new log entries of the project. Returns a function that stops the watch. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void;
   /**
-   * Resolves if the store works, as far as is known; rejects with `StoreUnavailable` if it does not. With several cells,
-   * one working cell is enough, and the result lists the cells that do not work.
+   * Resolves if the store works, as far as this worker knows; otherwise rejects with `StoreUnavailable`. If there are
+   * several cells, one working cell is enough, and the result lists the cells that do not work.
    */
   ping(): Promise<readonly UnavailableCell[]>;
   /** Whether this worker works on the claim with this token. */
@@ -101,6 +106,6 @@ export interface Engine extends Commands {
    * uncounted. Other workers still count this worker as alive. Idempotent.
    */
   quiesce(limitMs: Millis): Promise<void>;
-  /** Calls `quiesce`, and then leaves the list of workers. Idempotent. */
+  /** Calls `quiesce`, and then removes this worker from the list of workers. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
 }

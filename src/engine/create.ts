@@ -58,7 +58,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   return Object.assign(engine, bindContext(COMMANDS, context));
 }
 
-/** Adds the loops that take the context as an argument. */
+/** Adds to the context the loops that need the context themselves. */
 function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): EngineContext {
   const context = shared as EngineContext;
   context.waiters = waiterLoop(context);

@@ -1,4 +1,4 @@
-/** The dependencies of an engine, including its way to recover the claims of earlier workers. */
+/** The dependencies of an engine, and the ways in which an engine recovers the claims of earlier workers. */
 
 import type { Store } from '../store/store.ts';
 import type { ClaimToken, Millis, WorkerId } from './model.ts';
@@ -26,9 +26,15 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
-  /** Whether this worker deletes expired rows. Default: yes. Of the threads on an embedded store, only one needs to. */
+  /**
+   * Whether this worker deletes expired rows. Default: yes. If several threads share an embedded store, one of them is
+   * enough.
+   */
   dropsExpired?: boolean;
-  /** Resolves once the event loop has handled pending work. Long work awaits this between slices. Absent: no pauses. */
+  /**
+   * Resolves once the event loop has handled pending work. Long work is divided into slices, and awaits this promise
+   * between two slices. Absent: no pauses.
+   */
   endOfTurn?: () => Promise<void>;
 }
 
@@ -47,9 +53,11 @@ export type Recovery =
       timeoutMs: Millis;
       /** Absent: the accounts are in another store. */
       accounts?: SharedAccounts;
-      /** Absent: projects stay in this store. */
+      /** Absent: projects never move to another store. */
       projects?: ProjectFence;
-      /** Whether another engine of this worker works on this claim, because its project has moved since. */
+      /**
+       * Whether another engine of this worker works on this claim: the project may have moved since the claim was made.
+       */
       isActiveElsewhere?: (claimToken: ClaimToken) => boolean;
     };
 
@@ -58,7 +66,7 @@ export interface SharedAccounts {
   /** The version in memory. */
   readonly version: number;
   refresh(): Promise<void>;
-  /** Notes that the store has `version`, and that until `untilMs` (elapsed time) no other worker expires this one. */
+  /** Notes that the store has `version`, and that until `untilMs` (elapsed time) no other worker expires this worker. */
   noteNewest(version: number, untilMs: Millis): void;
   /** Notes that the version in the store could not be read. */
   noteUnknown(error: Error): void;

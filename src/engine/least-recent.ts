@@ -1,4 +1,4 @@
-/** A map of bounded size: when it has one entry too many, it evicts the least recently used entry. */
+/** A map of bounded size. A map that has one entry too many evicts the least recently used entry. */
 export class LeastRecent<Value> {
   readonly #sizeMax: number;
   readonly #values = new Map<string, Value>();

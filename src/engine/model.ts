@@ -9,15 +9,18 @@ import type { WaitState } from './wait-state.ts';
 
 export type { EntryKind, FailureCallbackState };
 
-/** Unix time or a span, in milliseconds. */
+/** A Unix time or a duration, in milliseconds. */
 export type Millis = number;
-/** The order of messages, and a part of their id: the only key of a message in the store. A safe integer. */
+/**
+ * The only key of a message in the store. It defines the order of messages and is a part of the message id. A safe
+ * integer.
+ */
 export type MessageKey = number;
 /** The result of a request to attempt a message at once. `attempting`: an attempt is already in flight. */
 export type MadeDue = 'due' | 'attempting' | 'missing';
-/** `msg_…`. */
+/** An id with the prefix `msg_`. */
 export type MessageId = string;
-/** The number of a store in an installation with several; the first one is 1. */
+/** The number of a store in an installation with several stores. The first store has the number 1. */
 export type CellId = number;
 /**
  * The size of a cell's range of numbers: a number assigned in one cell is unique in all cells. The ranges of a thousand
@@ -37,7 +40,7 @@ export const FIRST_CELL: CellId = 1;
 export type ProjectId = number;
 /** Unique among all claims of all workers, for ever (P6). A safe integer. */
 export type ClaimToken = number;
-/** Identifies one start of a worker: a restart gets a new one. */
+/** Identifies one start of a worker: after a restart, the worker has a new id. */
 export type WorkerId = string;
 
 /** Arguments of an operation in one project. */
@@ -63,7 +66,7 @@ export interface Message {
   header: HeaderMap;
   body: Uint8Array;
   createdAtMs: Millis;
-  /** As requested, even if that was in the past. See `firstDueAtMs`. */
+  /** The requested time, even if this time was in the past. See `firstDueAtMs`. */
   notBeforeMs: Millis;
   callerIp?: string;
   settings: MessageSettings;
@@ -112,7 +115,7 @@ export interface ClaimRef {
 export interface JournalPosition {
   /** The delivered body has the journal entries up to this position. */
   position: number;
-  /** Bytes of the delivered body; 0 when the endpoint must fetch it. */
+  /** The number of bytes of the delivered body; 0 if the endpoint must fetch the body. */
   bytes: number;
 }
 
@@ -173,7 +176,9 @@ export type Outcome =
       body: Uint8Array;
       /** Set when the body was longer than the part that is kept. */
       isCut?: true;
-      /** Frees the memory of the response, for which other responses may wait. Call it once the outcome is saved. */
+      /**
+       * Frees the memory of the response, for which other responses may wait. Call this method once the outcome is saved.
+       */
       release?(): void;
     }
   /** `error` names the class of failure and never an internal address. */
@@ -209,7 +214,7 @@ export const RUN_LOG_STATES = [
   'STEP_PARKED',
 ] as const satisfies RunLogState[];
 
-/** The details of an ERROR, RETRY, STEP_PARKED or delayed CREATED. */
+/** The details of an ERROR, RETRY, STEP_PARKED or delayed CREATED event. */
 export interface LogDetail {
   error?: string;
   nextDeliveryTimeMs?: Millis;
@@ -232,7 +237,7 @@ export interface LogEvent {
  */
 export type NewMessageState =
   | { kind: Extract<WaitState, 'due' | 'origin'>; dueAtMs: Millis }
-  /** Written as already claimed by the worker that accepted it. */
+  /** The message is saved as claimed by the worker that has accepted it. */
   | { kind: 'claimed'; claimToken: ClaimToken; worker: WorkerId };
 
 /** A message on its way into the store. */
@@ -240,7 +245,10 @@ export interface NewMessage {
   message: Message;
   /** The proposal of the worker; a lane may make the message wait. */
   state: NewMessageState;
-  /** The log events of a message that is not sent. Absent: CREATED, and ACTIVE if it is saved as claimed. */
+  /**
+   * The log events of a message that is not sent. Absent: the events are CREATED and, if the message is saved as claimed,
+   * ACTIVE.
+   */
   events?: LogEvent[];
   /** The deduplication hash is reserved in the same transaction. If the hash is already taken, no message is saved. */
   deduplication?: { hash: string; expiresAtMs: Millis };
@@ -256,11 +264,13 @@ export interface NewMessage {
 export interface NewEntry {
   runKey: RunKey;
   kind: EntryKind;
-  /** Identifies the content of the entry in the run, such as the result of step 3. Made by `workflow/steps.ts`. */
+  /** Identifies the content of the entry in the run, such as the result of step 3. `workflow/steps.ts` makes this key. */
   entryKey: string;
   /** Bytes that the entry adds to a delivered body; 0 if deliveries omit the entry. */
   bytes: number;
-  /** Above this size the delivered body is not sent: the endpoint fetches it. Absent: every body is sent. */
+  /**
+   * If the delivered body is larger than this, it is not sent, and the endpoint fetches it. Absent: every body is sent.
+   */
   lazyAboveBytes?: number;
   /** The version of the run for which the entry was made; absent: any version. */
   runVersion?: number;
@@ -284,7 +294,7 @@ export interface NewRecord {
   entry: NewEntry;
 }
 
-/** The end of a run, saved in one transaction with its follow-up messages. */
+/** The end of a run. One transaction saves the end and its follow-up messages. */
 export interface RunEnding {
   projectId: ProjectId;
   runKey: RunKey;
@@ -300,7 +310,7 @@ export interface RunEnding {
 
 /** A follow-up message before it has a key, an id and a state. */
 export interface FollowUp extends Omit<Message, 'key' | 'id'> {
-  /** The entry of the message in the journal of a run, if it has one. */
+  /** The journal entry of the message, if the message is in the journal of a run. */
   entry?: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey'>;
 }
 
@@ -310,15 +320,18 @@ export interface Change {
   events: LogEvent[];
   /** Present exactly when the message is dead. */
   deadLetter?: DeadLetter;
-  /** Messages that are saved with this change and never without it (P3): callbacks. */
+  /** Messages that are saved in the same transaction as this change (P3). These are callbacks. */
   follows?: NewMessage[];
-  /** The end of the run, because its message is dead or had the result. */
+  /** The end of the run of the message, because the message is dead or its response has the result of the run. */
   ending?: RunEnding;
-  /** The last step of the ended run, with all its log events. It enters the journal as delivered and is never sent. */
+  /**
+   * The last step of the ended run, with all log events of the step. The step enters the journal as delivered and is
+   * never sent.
+   */
   lastStep?: NewMessage;
   /** The outcome of the failure callback, if the message is a failure callback. */
   failureCallback?: FailureCallbackState;
-  /** The kind of operator event for the dead message, which is saved with the change. */
+  /** The kind of the operator event that reports the dead message. The event is saved with the change. */
   operatorEventKind?: OperatorEventKind;
 }
 
@@ -344,7 +357,7 @@ export interface Settlement {
   changeIfCancelRequested?: Change;
 }
 
-/** A checkpoint of a run: in one transaction, messages are settled and others are added to the journal. */
+/** A checkpoint of a run: one transaction settles messages and adds other messages to the journal. */
 export interface Checkpoint {
   done: Settlement[];
   follows: NewMessage[];

@@ -11,8 +11,9 @@ export interface Timer {
 }
 
 /**
- * `upkeep`: no accepted message waits for the timer, for example the next trigger of a schedule or a round of retention.
- * `outside`: a pause for something outside this process, such as a lock in the database.
+ * `work`: accepted messages may wait for the timer. `upkeep`: no accepted message waits for the timer; an example is the
+ * timer for the next trigger of a schedule or for a round of retention. `outside`: a pause for something outside this
+ * process, such as a lock in the database.
  */
 export type TimerKind = 'work' | 'upkeep' | 'outside';
 
@@ -27,7 +28,10 @@ export interface Machine {
   readonly elapsedMs: Millis;
   /** Whether a test controls the time. Then the clock is never set, and the machine never sleeps. */
   readonly isSimulated?: boolean | undefined;
-  /** Runs `task` once, after `delayMs` or a little later. A test that controls the time uses the kind; default: `work`. */
+  /**
+   * Runs `task` once, after `delayMs` or a little later. Only tests that control the time use `kind`, which is `work` by
+   * default.
+   */
   startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer;
 }
 
@@ -41,7 +45,10 @@ export interface Clock extends Machine {
    * moment, or by more than a day, the time follows.
    */
   nowMs(): Millis;
-  /** How far the latest `nowMs` was ahead of the wall clock. Readings of both also differ by the time between them. */
+  /**
+   * How far the time was ahead of the wall clock at the latest call of `nowMs`. Subtracting separate readings of both
+   * clocks would also count the time between the readings.
+   */
   readonly leadMs: Millis;
   onJump(listener: JumpListener): void;
 }
@@ -71,11 +78,11 @@ export interface Delivery {
   close(): Promise<void>;
 }
 
-/** Is notified of saved changes, for monitoring. Calls must be cheap. */
+/** Receives each saved change, for monitoring. Its methods must be fast. */
 export interface Observer {
   /** `newMessage` was saved. */
   accepted(newMessage: NewMessage, atMs: Millis): void;
-  /** An attempt has ended; its outcome is not saved yet. */
+  /** An attempt has ended, and its outcome is not saved yet. */
   attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void;
   /** `change` was saved, after an attempt. */
   settled(claimed: Claimed, change: Change, atMs: Millis): void;
@@ -87,7 +94,7 @@ export interface Observer {
 
 export type EndedRun = Pick<Run, 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
-/** The counts of a worker. */
+/** Counts the events of a worker for its metrics. */
 export interface Metrics extends Pick<Observer, 'attempted'> {
   count(counts: readonly Count[]): void;
   /** How late a schedule was triggered. */
@@ -96,7 +103,7 @@ export interface Metrics extends Pick<Observer, 'attempted'> {
   claimLost(): void;
 }
 
-/** The log for events that an operator should know. It never contains bodies, tokens or full URLs. */
+/** The log for the operator of the server. It never contains bodies, tokens or full URLs. */
 export interface EventLog {
   debug(event: string, fields?: Record<string, string | number | boolean>): void;
   info(event: string, fields?: Record<string, string | number | boolean>): void;

@@ -1,4 +1,7 @@
-/** The store for one project at the current time. The API uses it directly where the engine decides nothing. */
+/**
+ * The store for one project at the current time. The API uses this store directly for operations without a decision of
+ * the engine.
+ */
 import type { Operations } from '../store/store.ts';
 import type { InProject, InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
@@ -16,7 +19,7 @@ type ProjectOperations<Noun> = {
 /** The operations on one project, without the arguments `projectId` and `nowMs`, which are filled in. */
 export type ProjectStore = { readonly [Noun in keyof Operations]: ProjectOperations<Operations[Noun]> };
 
-/** Calls an operation of a store with the filled-in arguments. */
+/** Calls an operation of `store`; `more`: the arguments to fill in. */
 type Call = (store: Operations | ProjectStore, more?: InProjectAt) => Promise<unknown>;
 
 /** `route` chooses the store for each call. */

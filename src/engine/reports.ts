@@ -43,7 +43,7 @@ export class Reports {
     this.#spans?.accepted(newMessage, atMs);
   }
 
-  /** An attempt has ended; its outcome is not saved yet. */
+  /** An attempt has ended, and its outcome is not saved yet. */
   attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void {
     this.#metrics?.attempted(claimed, outcome, endedAtMs);
     this.#spans?.attempted(claimed, outcome, endedAtMs);
@@ -99,13 +99,16 @@ export class Reports {
     this.#spans?.woken(record, by, atMs);
   }
 
-  /** Attempts to `origin` end without a response, so that the origin now has the smallest concurrency window. */
+  /** So many attempts to `origin` ended without a response that the origin now has the smallest concurrency window. */
   heldBack(origin: string): void {
     this.#log.warn('origin_held_back', { origin });
     this.#operatorEvents?.noteHeldBack(origin);
   }
 
-  /** `timeMs`: the time of the log entry; undefined if there is none, and then the event is not counted by the minute. */
+  /**
+   * `timeMs`: the time of the log entry; undefined if there is no log entry, in which case the event is not counted by
+   * the minute.
+   */
   #count(projectId: ProjectId, timeMs: Millis | undefined, counts: readonly Count[]): void {
     if (timeMs !== undefined) this.#minutes.count(projectId, timeMs, counts);
     this.#metrics?.count(counts);

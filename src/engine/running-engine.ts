@@ -1,4 +1,4 @@
-/** A running engine: start, publish, health and shutdown. Its other commands are in `commands.ts`. */
+/** A running engine: start, publish, health and shutdown. The other commands of the engine are in `commands.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import { type EndPublish, IntakeHealth, PublishGate } from './admission/publish-gate.ts';
 import type { Commands, Engine, UnavailableCell } from './commands.ts';
@@ -29,7 +29,7 @@ export class RunningEngine implements Omit<Engine, keyof Commands> {
   readonly #retention: RetentionLoop;
   readonly #watch: StoreWatch | undefined;
   readonly #heartbeat: Heartbeat | undefined;
-  /** Releases the claims of an earlier process, if this could not be done when the engine started. */
+  /** Releases the claims of an earlier process. Set if the release failed at the start of the engine. */
   readonly #release: DueLoop | undefined;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;

@@ -22,7 +22,10 @@ export interface EngineSettings {
   publishDelayTargetMs: Millis;
   /** Delivered bodies above this size are not sent: the endpoint fetches them, if it can (contract W 8.3). */
   lazyFetchBytes: number;
-  /** Entries of a resumed or restarted run in one transaction, and waiters read together. Only tests set this limit. */
+  /**
+   * The maximum of entries of a resumed or restarted run in one transaction, and of waiters read together. Only tests set
+   * this limit.
+   */
   togetherMax?: number;
   /** The maximum of unknown endpoint backlogs of a project in memory. Only tests set this limit. */
   backlogsMax?: number;

@@ -16,7 +16,7 @@ export interface SpanIds {
   parentId?: string;
 }
 
-/** Identifies a run: successive runs may have the same id. */
+/** Identifies a run by its id and its creation time, because successive runs may have the same id. */
 type RunIdentity = Pick<RunSettings, 'id' | 'createdAtMs'>;
 
 /**
@@ -31,13 +31,14 @@ export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>
 }
 
 /**
- * The span of the attempt under this claim: a message that is sent again after a crash has another claim, and so another span.
+ * The span of the attempt under this claim. A message that is sent again after a crash has another claim, and so another
+ * span.
  */
 export function spanOfAttempt(claimed: Pick<Claimed, 'message' | 'claimToken'>): SpanIds | undefined {
   return spanWithinMessage(claimed.message, claimed.claimToken, 0);
 }
 
-/** The span of the wait before the attempt under this claim, or after it (before a retry). */
+/** The span of the wait before the attempt under this claim, or of the wait after this attempt, before a retry. */
 export function spanOfWait(
   claimed: Pick<Claimed, 'message' | 'claimToken'>,
   which: 'before' | 'after',
@@ -51,8 +52,8 @@ export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): Sp
   const parent = trace && readParent(trace.parent);
   if (!parent) return { traceId, spanId };
   if (!parent.isSampled) return undefined;
-  // If the run itself started the trace, the parent in `trace` is the span of the run, since its messages name it as their
-  // parent. The span of such a run has no parent.
+  // If the run itself started the trace, its messages name the span of the run as their parent, and so does `trace`. The
+  // span of such a run has no parent.
   return parent.spanId === spanId
     ? { traceId: parent.traceId, spanId }
     : { traceId: parent.traceId, spanId, parentId: parent.spanId };

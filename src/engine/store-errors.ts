@@ -1,7 +1,10 @@
 /** The errors of a store that could not perform an operation. */
 import type { ProjectId } from './model.ts';
 
-/** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */
+/**
+ * The store could not write now (disk full, busy, closing). Nothing of the command was saved, except perhaps with
+ * `CommitUnknown`.
+ */
 export class StoreUnavailable extends Error {
   /** The message without the error text of the database, which may name hosts and users: `/readyz` is public. */
   readonly reason: string;
@@ -22,12 +25,12 @@ export function publicReason(error: unknown): string {
 }
 
 /**
- * A command that fails after more time than this was delayed, not rejected. Commands that are queued after it would wait
- * as long and fail, too.
+ * A command that fails after a longer time than this was delayed by the store, not rejected. Commands that are queued
+ * after such a command would wait as long and fail, too.
  */
 export const HUNG_MS = 1_000;
 
-/** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller must be checked again. */
+/** Tokens or keys have changed since the caller was admitted. Nothing was saved, and the caller must be checked again. */
 export class AccountsChanged extends Error {
   constructor() {
     super('tokens or signing keys have changed since the caller was admitted');
@@ -35,7 +38,10 @@ export class AccountsChanged extends Error {
   }
 }
 
-/** The project is not in this cell, so nothing was saved. `isGone`: it is in another cell; else it is being moved. */
+/**
+ * The project is not in this cell, so nothing was saved. `isGone`: true if another cell has the project; false during its
+ * move.
+ */
 export class ProjectAway extends StoreUnavailable {
   readonly projectId: ProjectId;
   readonly isGone: boolean;

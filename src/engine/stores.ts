@@ -1,7 +1,8 @@
 /**
- * The interfaces of a store for the engine, one small interface for each noun. Each method is one transaction (a read:
- * one snapshot), gets `nowMs` if it needs the time, and reads no clock. When its promise resolves, the change is durable
- * (P1). Each method throws `StoreUnavailable` if nothing was written and the caller may retry.
+ * The interfaces of a store for the engine, one small interface for each noun. Each method is one transaction; a method
+ * that only reads is one snapshot. A method that needs the time has the argument `nowMs`, because stores read no clock.
+ * When the promise of a method resolves, the change is durable (P1). Each method throws `StoreUnavailable` if nothing was
+ * written and the caller may retry.
  */
 
 import type { HttpMethod } from '../protocol/options/settings.ts';
@@ -49,7 +50,10 @@ export type Settled<Next = Claimed> =
   | { kind: 'stale' }
   /** The run that the message would have ended has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
-  /** The journal of the run that would have ended has another result of its last step; nothing was written (P8). */
+  /**
+   * The journal of the run that would have ended already has a different result of the last step; nothing was written
+   * (P8).
+   */
   | { kind: 'stepTaken' }
   /**
    * `next`: the next message of the lane, claimed in the same transaction under the token of the handoff. `follows`: how each
@@ -58,23 +62,26 @@ export type Settled<Next = Claimed> =
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true; isMoreLeft?: true };
 
-/** The result of a checkpoint. Nothing was written unless it is `saved`. */
+/** The result of a checkpoint. Nothing was written unless the kind is `saved`. */
 export type Checkpointed =
   /** A finished message was claimed again or no longer exists (P6). */
   | { kind: 'stale' }
   | { kind: 'runOver' }
-  /** The run has changed since the entries were made: read it again. */
+  /** The run has changed since the entries were made, so the run must be read again. */
   | { kind: 'runChanged' }
   /** The journal of the run would be too long. */
   | { kind: 'journalFull'; limit: number }
   /** The messages of `follows` exceed the daily limit of the project. */
   | { kind: 'overDayLimit'; limit: number; remaining: number }
-  /** How each message of `follows` was saved, in their order; `dropped`: the journal already had its entry (P8). */
+  /**
+   * How each message of the checkpoint's `follows` was saved, in the same order; `dropped`: the journal already had the
+   * entry (P8).
+   */
   | { kind: 'saved'; follows: Saved[] };
 
-/** A dead message as the DLQ shows it. */
+/** A dead message in the form in which the DLQ shows it. */
 export interface DeadMessage {
-  /** `<failed ms>-<key>`: sorts by failure time. */
+  /** `<failed ms>-<key>`: the time of the failure and the message key, so that ids sort by this time. */
   dlqId: string;
   message: Message;
   deadLetter: DeadLetter;

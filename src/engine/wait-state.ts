@@ -6,7 +6,10 @@ export type WaitState =
   | 'origin'
   /** The message is in the wait list of its flow-control key; it is due already or later. */
   | 'flow'
-  /** The message waits for the messages ahead of it or, if it was started already, for the resume of its paused queue. */
+  /**
+   * The message waits for the messages ahead of it in its queue. A started message waits until its paused queue is
+   * resumed.
+   */
   | 'queue'
   /** The message waits until an attempt of its project ends: the project has reached its limit of attempts in flight. */
   | 'project';

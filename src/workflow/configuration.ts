@@ -43,7 +43,7 @@ function defaultFailureCallback(url: string): CallbackSettings {
   return { url, method: 'POST', header: newHeaderMap() };
 }
 
-/** Drops headers with a service prefix, which configure only the message that they were sent with. */
+/** Drops the headers with a service prefix, because such a header configures only the message that has the header. */
 function userHeaders(header: HeaderMap): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(header)) {
@@ -60,8 +60,9 @@ export interface ConfigurableMessage {
 
 /**
  * Configures a later message of the run. If the run keeps its configuration, the trigger's headers, labels, retries and
- * flow control replace the message's own, except settings for a single step (contract W 6.6). Redaction applies to the
- * whole run (contract W 16.3), and the whole run has one trace. Not used for calls, which go to other endpoints.
+ * flow control replace those of the message, except settings for a single step (contract W 6.6). Redaction applies to the
+ * whole run (contract W 16.3), and the whole run has one trace. This function is not used for calls, which go to other
+ * endpoints.
  */
 export function applyRunConfig(message: ConfigurableMessage, config: RunConfig): ConfigurableMessage {
   const { header, settings } = message;
@@ -77,7 +78,7 @@ export function applyRunConfigToCallback(callback: CallbackSettings, config: Run
   return { ...withRunSettings(callback, config), header: withHeaders(callback.header, config.header) };
 }
 
-/** Configures a call, which gets only the run's redaction, and the run's trace unless the call forwards another trace. */
+/** Configures a call. The call gets only the run's redaction and, unless it forwards another trace, the run's trace. */
 export function applyRunConfigToCall(call: ConfigurableMessage, config: RunConfig): MessageSettings {
   const settings = withRunRedaction(call.settings, config);
   return config.trace && !call.header['Traceparent'] ? { ...settings, trace: config.trace } : settings;
@@ -88,7 +89,7 @@ function withRunRedaction(settings: MessageSettings, { redact }: RunConfig): Mes
   return redact ? { ...settings, redact: mergeRedactions(settings.redact, redact) } : settings;
 }
 
-/** Replaces the attempt settings and labels of `settings` with those of the run. */
+/** Replaces the attempt settings and labels of `settings` with the attempt settings and labels of the run. */
 function withRunSettings<S extends DeliverySettings>(settings: S, { labels, ...config }: RunConfig): S {
   const fixed: DeliverySettings = { ...settings };
   for (const member of [...ATTEMPT_SETTINGS, 'labels'] as const) delete fixed[member];

@@ -37,7 +37,7 @@ export function stepMissingError(): string {
   return 'the response to the delivery for a step with settings of its own lacks the result of the step';
 }
 
-/** Whether the workflow says that it has no failure function (contract W 13.4). */
+/** Whether the response says that the workflow has no failure function (contract W 13.4). */
 export function hasNoFailureFunction(response: HeaderMap): boolean {
   return has(response, 'Workflow-Failure-Callback-Notfound');
 }

@@ -1,7 +1,7 @@
 /**
  * Writes and reads the entry keys of a journal (P8). A letter names the kind of the entry. The rest of the key names the
- * step, the call or the content, which has only one entry of this kind. Databases are full of these keys: never change an
- * existing key format, only add new ones.
+ * step, the call or the content, each of which has only one entry of this kind. Existing databases contain these keys, so
+ * never change the format of a key; only add new formats.
  */
 
 /** The entry key of the first entry of a run. */
@@ -21,7 +21,7 @@ export function entryKeyOfCall(stepId: number): string {
   return `c${stepId}`;
 }
 
-/** The entry key of the result of a call. The call may belong to no step, so the key of its entry identifies it. */
+/** The entry key of the result of a call. The call may belong to no step, so the message key of the call is used. */
 export function entryKeyOfCallResult(callKey: number): string {
   return `f${callKey}`;
 }
@@ -41,18 +41,18 @@ export function entryKeyOfContent(hash: string): string {
 
 const STEP_ENTRY_KEY = /^[spcwi](\d+)$/;
 
-/** The step that an entry key names; undefined if it names no step. */
+/** The step that an entry key names. Returns undefined if the key names no step. */
 export function stepIdOfEntryKey(entryKey: string): number | undefined {
   const stepId = STEP_ENTRY_KEY.exec(entryKey)?.[1];
   return stepId === undefined ? undefined : Number(stepId);
 }
 
-/** The step whose result has the entry key. */
+/** The step whose result has this entry key. */
 export function stepIdOfResult(entryKey: string): number | undefined {
   return entryKey.startsWith('s') ? stepIdOfEntryKey(entryKey) : undefined;
 }
 
-/** The key of the call whose result has the entry key. */
+/** The message key of the call whose result has this entry key. */
 export function keyOfCall(entryKey: string): number | undefined {
   return entryKey.startsWith('f') ? Number(entryKey.slice(1)) : undefined;
 }

@@ -1,4 +1,4 @@
-/** The data that the log of a run is built from: the run, its journal, and the delivery progress of each message. */
+/** The data from which the log of a run is built: the run, its journal, and the delivery progress of each message. */
 import type { HeaderMap, MessageSettings } from '../protocol/options/settings.ts';
 import type { EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from './model.ts';
 
@@ -31,15 +31,15 @@ export interface Failure {
 
 /** The deliveries of a message so far. */
 export interface DeliveryProgress {
-  /** Present while the message is unfinished. */
+  /** The next attempt, or the attempt in flight. Present while the message is unfinished. */
   pending?: { dueAtMs: number; isInFlight: boolean };
   /** Absent while the message is unfinished, and after its log was deleted. */
   end?: 'delivered' | 'failed' | 'canceled';
-  /** Oldest first. */
+  /** The failed attempts, oldest first. */
   failures: Failure[];
-  /** Present while the message is parked: the endpoint's latest report about its code. */
+  /** The endpoint's latest report about its changed code. Present while the message is parked. */
   parked?: Failure;
-  /** The response to the successful attempt, if it was kept. */
+  /** The response to the successful attempt, if the response was kept. */
   response?: KeptResponse;
 }
 
@@ -49,7 +49,7 @@ export interface HistoryEntry extends DeliveryProgress {
   entryKey: string;
   key: number;
   message: LoggedMessage;
-  /** For an invocation: the first message of the invoked run, unless it was deleted. */
+  /** The first message of the invoked run. Present for an invocation, unless the message was deleted. */
   child?: LoggedMessage;
 }
 
@@ -69,7 +69,7 @@ export interface LoggedRun {
   completedAtMs?: number;
   /** The return value of the workflow. */
   response?: Uint8Array;
-  /** The entry of the run in the DLQ, if there is one. */
+  /** The DLQ id of the run, if the run is in the DLQ. */
   dlqId?: string;
   callerIp?: string;
   /** The run that invoked this run, unless the invoking run was deleted. */
@@ -78,7 +78,7 @@ export interface LoggedRun {
 
 export interface RunHistory {
   run: LoggedRun;
-  /** In the order of the journal. */
+  /** The entries of the run, in the order of the journal. */
   entries: HistoryEntry[];
   failureFunction?: FailureFunction;
 }

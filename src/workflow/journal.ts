@@ -24,7 +24,9 @@ export function entryBytesOf(bodyBytes: number, callType: CallType = 'step'): nu
   return FRAME_LENGTH + MESSAGE_ID_LENGTH + 4 * Math.ceil(bodyBytes / 3) + callType.length;
 }
 
-/** One element of the array, without commas or brackets. Ids are ASCII without quotes, so they need no escaping. */
+/**
+ * One element of the journal's array, without commas or brackets. Ids are ASCII without quotes, so they need no escaping.
+ */
 export function encodeEntry({ messageId, body, callType }: Omit<JournalEntry, 'position'>): Buffer {
   return Buffer.concat([
     Buffer.from(`{"messageId":"${messageId}","body":"`),
@@ -37,7 +39,7 @@ const OPEN = Buffer.from('[');
 const COMMA = Buffer.from(',');
 const CLOSE = Buffer.from(']');
 
-/** The array of encoded elements. */
+/** Joins encoded elements to a JSON array. */
 export function joinEntries(elements: readonly Uint8Array[]): Buffer {
   const chunks: Uint8Array[] = [OPEN];
   for (const [index, element] of elements.entries()) {

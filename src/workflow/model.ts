@@ -16,7 +16,7 @@ export type RunKey = number;
 export type RunState = 'RUN_STARTED' | EndState;
 export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
 
-/** The kind of a journal entry. Waits and invocations are not messages; their results are. */
+/** The kind of a journal entry. Waits and invocations are not messages, but their results are messages. */
 export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
 
 /** The state of a run's failure callback; `none`: the workflow has no failure function. */
@@ -29,17 +29,20 @@ export interface RunConfig extends AttemptSettings {
   /** Whether later messages use the settings below instead of their own headers. */
   isKept: boolean;
   isRest: boolean;
-  /** Whether the trigger does not name the library that serves the URL: then the first message asks for the name. */
+  /** Whether the trigger does not name the library that serves the URL. If so, the first message asks for this name. */
   isUnknownSdk: boolean;
-  /** The trigger's forwarded headers, without those that have a service prefix. */
+  /** The trigger's forwarded headers, without headers that have a service prefix. */
   header: HeaderMap;
   labels?: string[];
   redact?: Redaction;
-  /** The trace of the whole run. It replaces any trace of a later message, because client libraries do not repeat it. */
+  /**
+   * The trace of the whole run. It replaces the trace of each later message, because client libraries do not repeat the
+   * trace.
+   */
   trace?: TraceContext;
-  /** How a failure of the run is reported; absent: it is not reported. */
+  /** How a failure of the run is reported; absent: the failure is not reported. */
   failureCallback?: CallbackSettings;
-  /** The failed run that this one replaces, and the run that replaces this one. */
+  /** `predecessor`: the failed run that this run replaces. `successor`: the run that replaces this run. */
   predecessor?: RunLink;
   successor?: RunLink;
 }
@@ -65,11 +68,11 @@ export interface Run {
   version: number;
   config: RunConfig;
   callerIp?: string;
-  /** The number of entries in its journal. */
+  /** The number of entries in the run's journal. */
   entries: number;
-  /** Id of its first message. */
+  /** The id of the run's first message. */
   messageId: string;
-  /** The keys of the invocations that wait for this run to end. The invoking runs may have ended. */
+  /** The keys of the invocations that wait for the end of this run. The invoking runs may have ended already. */
   invokers: number[];
 }
 

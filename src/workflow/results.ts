@@ -3,8 +3,8 @@ import { Buffer } from 'node:buffer';
 import type { EndState } from './model.ts';
 
 /**
- * The step of the invoking run as it was registered, with the result in `out`: JSON text in a JSON string. `response` is the
- * return value of the invoked run; absent if that run failed or was cancelled.
+ * The step of the invoking run as it was registered, with the result in `out` as JSON text in a JSON string. `response`
+ * is the return value of the invoked run; absent if the invoked run failed or was cancelled.
  */
 export function invokeResult(step: Uint8Array, state: EndState, response: Uint8Array | undefined): Uint8Array {
   const registered = JSON.parse(Buffer.from(step).toString('utf8')) as Record<string, unknown>;

@@ -19,7 +19,7 @@ import {
   summarizeStep,
 } from './step-summaries.ts';
 
-/** A delivery that will execute a step that has no journal entry yet. */
+/** A delivery that will execute a step without a journal entry. */
 export interface NextStep {
   message: LoggedMessage;
   state: StepState;
@@ -39,7 +39,7 @@ export interface RunLog {
   groups: SummaryGroup[];
   next: NextStep[];
   failureFunction?: FailureFunction;
-  /** The last failed attempt of the message that failed the run; absent if there was none. */
+  /** The last failed attempt of the message that failed the run; absent if the message had no attempt. */
   failure?: Failure;
 }
 
@@ -60,7 +60,7 @@ export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: n
   return log;
 }
 
-/** Whether one of `states` is the state of a step of the run, or of a delivery that will execute a step. */
+/** Whether a step of the run, or a delivery that will execute a step, has one of `states`. */
 export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean {
   const { groups, next } = log;
   return (
@@ -74,7 +74,10 @@ function isFatal({ kind, end }: HistoryEntry): boolean {
   return end === 'failed' && kind !== 'toCallback';
 }
 
-/** The unfinished or failed deliveries that continue the workflow function: the first message and each result. */
+/**
+ * The unfinished or failed deliveries that continue the workflow function. These are the deliveries of the first message
+ * and of each result.
+ */
 function nextSteps(
   run: LoggedRun,
   entries: readonly HistoryEntry[],
@@ -91,7 +94,7 @@ function nextSteps(
     .map((entry) => nextStepOf(entry, run));
 }
 
-/** Whether the delivery is due or in flight, has failed attempts, or ended without success. */
+/** Whether the delivery is due or in flight, has failed attempts, or has ended without success. */
 function isDue({ message, ...progress }: HistoryEntry, nowMs: number): boolean {
   const { pending, end } = progress;
   if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
@@ -99,7 +102,7 @@ function isDue({ message, ...progress }: HistoryEntry, nowMs: number): boolean {
   return pending?.isInFlight === true || failuresOfDelivery(progress).length > 0 || dueAtMs <= nowMs;
 }
 
-/** Whether failed attempts of the delivery delay the run or have ended it. */
+/** Whether failed attempts of the delivery have delayed the run or ended it. */
 function isFailing(progress: DeliveryProgress): boolean {
   const { pending, end } = progress;
   return end === 'failed' || (pending !== undefined && !pending.isInFlight && failuresOfDelivery(progress).length > 0);

@@ -1,6 +1,7 @@
 /**
  * Reads some members of a JSON object whose other members may be large, in one pass over the bytes, with memory only for
- * the wanted members. `JSON.parse` would build all members; a body full of brackets would take fifty times its size.
+ * the wanted members. `JSON.parse` would build all members, and a body full of brackets would take fifty times its size
+ * in memory.
  */
 import { Buffer } from 'node:buffer';
 
@@ -13,7 +14,7 @@ const CLOSING_BRACKET = 0x5d;
 const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
-/** Longer values are skipped: no wanted value is that long. */
+/** Longer values are skipped, because no wanted value is this long. */
 const VALUE_BYTES_MAX = 4096;
 
 /**
@@ -29,7 +30,7 @@ export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Rec
   return isObject ? members : undefined;
 }
 
-/** The unparsed JSON of the member `wanted`, of any size and shape. The rules of `scalarMembers` apply. */
+/** The unparsed JSON of the member `wanted`, of any size and type. Other rules are as for `scalarMembers`. */
 export function memberJson(json: Uint8Array, wanted: string): Uint8Array | undefined {
   let member: Uint8Array | undefined;
   const isObject = visitMembers(json, (name, start, end) => {

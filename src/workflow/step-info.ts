@@ -1,4 +1,4 @@
-/** Reads the facts about a step from the messages that carry it, for both views of the log (contract W 20). */
+/** Reads the facts about a step from the messages that carry the step, for both views of the log (contract W 20). */
 import { Buffer } from 'node:buffer';
 import { isObject } from '../protocol/json-objects.ts';
 import { attemptSettingsOf } from '../protocol/options/config-options.ts';
@@ -10,12 +10,12 @@ import { memberJson, scalarMembers } from './scalar-members.ts';
 import { readStep, sleepUntilMsOf, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo extends AttemptSettings {
-  /** 0 for the initial step, and for a message without a step. */
+  /** The id of the step; 0 for the initial step, and for a message without a step. */
   stepId: number;
   stepName?: string;
   stepType?: string;
   callType: CallType;
-  /** Id of the last message or record that belongs to the step. */
+  /** The id of the last message or record that belongs to the step. */
   messageId: string;
   concurrent: number;
   createdAtMs: number;
@@ -42,7 +42,7 @@ export interface CallInfo {
 
 export interface WaitInfo {
   eventId?: string;
-  /** The duration as it was sent. */
+  /** The timeout of the wait, as the client sent it. */
   timeout?: string;
   deadlineMs?: number;
   isTimeout?: boolean;
@@ -52,14 +52,14 @@ export interface InvokedInfo {
   runId: string;
   url: string;
   createdAtMs: number;
-  /** Payload and headers of its first message, unless it was deleted. */
+  /** The first message of the invoked run, unless this message was deleted. */
   first?: Pick<LoggedMessage, 'body' | 'header' | 'settings'>;
 }
 
-/** Further messages that are needed to read a message of a run. */
+/** Other messages that are needed to read the step of a message. */
 export interface StepContext {
   isInitial: boolean;
-  /** The wait or the invocation whose result the message is, if it is such a result. */
+  /** The wait or the invocation whose result the message is; absent for every other message. */
   record?: LoggedMessage;
   /** The first message of the invoked run. */
   child?: LoggedMessage;
@@ -77,7 +77,9 @@ export function stepInfoOf(message: LoggedMessage, { isInitial, record, child }:
   return info;
 }
 
-/** Joins the facts of two messages about one step. The later message wins, but the first sets the creation time. */
+/**
+ * Joins the facts of two messages about one step. A fact of the later message takes precedence, except the creation time.
+ */
 export function joinStepInfo(earlier: StepInfo, later: StepInfo): StepInfo {
   const { targetStep: _planned, ...rest } = earlier;
   const joined: StepInfo = { ...rest, ...later, createdAtMs: earlier.createdAtMs };
@@ -125,7 +127,7 @@ const STEP_MEMBERS: ReadonlySet<string> = new Set([
   ...['sleepFor', 'sleepUntil', 'waitEventId', 'waitTimeout', 'timeout'],
 ]);
 
-/** A step as the client library publishes it (contract W 8.2); members of an unexpected type are omitted. */
+/** Reads a step as the client library publishes it (contract W 8.2). Members of an unexpected type are omitted. */
 function stepOf(body: Uint8Array): Partial<StepInfo> {
   const step = scalarMembers(body, STEP_MEMBERS) ?? {};
   const info: Partial<StepInfo> = { stepId: countOf(step['stepId']) ?? 0 };
@@ -146,7 +148,7 @@ function stepOf(body: Uint8Array): Partial<StepInfo> {
   return info;
 }
 
-/** Seconds on the wire, or a duration (contract W 14.3). */
+/** Reads the time of a sleep: seconds, or a duration (contract W 14.3). */
 function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Partial<StepInfo>): void {
   if (typeof sleepFor === 'string' || typeof sleepFor === 'number') {
     const ms = parseDurationMs(String(sleepFor));
@@ -197,7 +199,7 @@ function callResultOf({ header, body }: LoggedMessage): Partial<StepInfo> {
   return { ...stepOfCall(header), call };
 }
 
-/** The step of a call, which the headers of its result name (contract W 14.5). */
+/** Reads the step of a call from the headers of its result, which name this step (contract W 14.5). */
 function stepOfCall(header: HeaderMap): Partial<StepInfo> {
   const headerValue = (name: string) =>
     header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
@@ -225,7 +227,7 @@ function countOf(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }
 
-/** The members of a JSON object; none if the bytes are not a JSON object. */
+/** The members of a JSON object. Returns no members if the bytes are not a JSON object. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
   const value = tryParse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
   return isObject(value) ? value : {};
@@ -239,7 +241,7 @@ function tryParse(json: string): unknown {
   }
 }
 
-/** The entry key of the wait or invocation whose result is `body`. Returns undefined if `body` is not such a result. */
+/** The entry key of the wait or invocation whose result is `body`. Returns undefined if `body` is no such result. */
 export function recordEntryKeyOf(body: Uint8Array): string | undefined {
   const step = readStep(body);
   if (step === undefined || step.stepId === 0) return undefined;

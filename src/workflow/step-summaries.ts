@@ -1,6 +1,6 @@
 /**
- * Groups the journal of a run by step, and derives the state of each step for the log (contract W 18.1). Several entries may
- * belong to one step: its plan, its call, its wait, its result.
+ * Groups the journal of a run by step, and derives the state of each step for the log (contract W 18.1). Several entries
+ * may belong to one step: a plan, a call, a wait and a result.
  */
 
 import { entryKeyOfCallResult } from './entry-keys.ts';
@@ -19,7 +19,10 @@ export type StepState =
 export interface StepSummary {
   info: StepInfo;
   state: StepState;
-  /** The failed attempts of an unfinished step, oldest first, with the reason for parking. Empty once the step has a result. */
+  /**
+   * The failed attempts of an unfinished step, oldest first, with the reason for parking. Empty once the step has a
+   * result.
+   */
   failures: Failure[];
   nextDeliveryAtMs?: number;
 }
@@ -49,12 +52,12 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
       isInitial: entry.kind === 'initial',
       ...(entry.child ? { child: entry.child } : undefined),
     });
-    // An entry without a step id is a step of its own, except the initial one.
+    // An entry without a step id is a step of its own, except the initial entry.
     const hasId = info.stepId > 0 || entry.kind === 'initial';
     const earlier =
       (entry.kind === 'fromCallback' && callByKey.get(entry.entryKey)) || (hasId && byId.get(info.stepId));
     if (earlier) {
-      // Entries after a result add nothing.
+      // Once a step has its result, later entries of the step are not needed.
       if (earlier.byKind.step) continue;
       earlier.info = joinStepInfo(earlier.info, info);
       earlier.byKind[entry.kind] = entry;
@@ -67,7 +70,10 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
   return groups;
 }
 
-/** A parallel group is planned at once, so the first entries of its steps are consecutive. */
+/**
+ * Adds the step to its parallel group. The library plans all steps of a group at once, so their first entries are
+ * consecutive.
+ */
 function addToGroup(step: StepEntries, groups: StepGroup[]): StepEntries {
   const { concurrent } = step.info;
   const last = groups.at(-1);
@@ -92,7 +98,8 @@ export function summarizeStep(step: StepEntries, run: LoggedRun, nowMs: number):
 }
 
 /**
- * The delivery that continues the step; undefined while it waits for an event, another run, or the run's next publish.
+ * The delivery that continues the step. Undefined while the step waits for an event, another run, or the run's next
+ * publish.
  */
 function executingOf({
   plan,
@@ -104,7 +111,10 @@ function executingOf({
   return (fromCallback ?? toCallback ?? wait ?? invoke) ? (fromCallback ?? toCallback) : plan;
 }
 
-/** The state of a step whose result is not saved yet. A dead call does not fail its step: the result of the call reports it. */
+/**
+ * The state of a step whose result is not saved yet. A dead call does not fail the step, because the result of the call
+ * reports the failure.
+ */
 export function stateOfDelivery({
   pending,
   end,
@@ -119,13 +129,16 @@ export function stateOfDelivery({
   return failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
-/** The state of a step without a result. An invoked run continues when the invoking run fails (contract W 12.3). */
+/**
+ * The state of a step without a result after the end of its run. An invoked run continues if the invoking run fails
+ * (contract W 12.3).
+ */
 function stateAfterEnd(byKind: StepEntries['byKind'], run: LoggedRun): StepState {
   if (byKind.plan?.end === 'failed' || byKind.fromCallback?.end === 'failed') return 'STEP_FAILED';
   return byKind.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
 }
 
-/** The failures of a delivery. The reason for parking is included once, however many attempts followed. */
+/** The failures of a delivery. The reason for parking is included only once, however many attempts were parked. */
 export function failuresOfDelivery({ failures, parked }: DeliveryProgress): Failure[] {
   return parked ? [...failures, parked] : failures;
 }
@@ -136,8 +149,9 @@ function failuresOfStep({ plan, toCallback, fromCallback }: StepEntries['byKind'
 }
 
 /**
- * The state of a step with a result. The result of a sleep is saved when the sleep starts. The sleep ends when the result is
- * delivered, which may be early. In a parallel group, the delivery of the plan is delayed instead.
+ * The state of a step with a result. The result of a sleep is saved when the sleep starts. The sleep ends with the
+ * delivery of this result, which may be before the requested time. In a parallel group, the delivery of the plan is
+ * delayed instead.
  */
 function summarizeFinishedStep(
   info: StepInfo,
@@ -161,7 +175,7 @@ function isAsleep({ message, ...progress }: HistoryEntry, { completedAtMs }: Log
   return (pending?.dueAtMs ?? message.notBeforeMs) > (completedAtMs ?? nowMs);
 }
 
-/** Whether all steps of a group have their results, so that the delivery of the last one continues after the group. */
+/** Whether all steps of a group have their results, so that the delivery of the last result continues after the group. */
 export function isComplete({ concurrent, steps }: StepGroup): boolean {
   return steps.length >= concurrent && steps.every(({ byKind }) => byKind.initial ?? byKind.step);
 }

@@ -5,16 +5,16 @@ import { isDateMs } from '../protocol/times/durations.ts';
 import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
 
-/** The members of a step that the server reads. The others belong to the client library (contract W 8.2). */
+/** The members of a step that the server reads. All other members belong to the client library (contract W 8.2). */
 export interface Step {
-  /** 0 in a plan. */
+  /** The id of the step; 0 in a plan. */
   stepId: number;
   stepName?: string;
   stepType?: string;
   concurrent?: number;
   /** In a plan: the id of the planned step. */
   targetStep?: number;
-  /** When a sleep ends, to the millisecond: the header of its message has whole seconds only (contract W 14.3). */
+  /** When a sleep ends, to the millisecond. The header of the message has only whole seconds (contract W 14.3). */
   sleepUntilMs?: number;
 }
 
@@ -24,7 +24,7 @@ const MEMBERS: ReadonlySet<string> = new Set([
 
 /**
  * Reads a published step. Returns undefined if the body contains no step. Members of an unexpected type are omitted. The
- * result of a step may be large and of any shape, so it is skipped and never parsed.
+ * result of a step may be large and of any type, so it is skipped and never parsed.
  */
 export function readStep(body: Uint8Array): Step | undefined {
   const members = scalarMembers(body, MEMBERS);
@@ -72,13 +72,13 @@ export function entryIdentityOf(message: {
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
 }
 
-/** The identity of a step's entry; undefined if the step has no id. */
+/** The identity of a step's entry. Returns undefined if the step has no id. */
 export function identityOfStep({ stepId, targetStep }: Step): EntryIdentity | undefined {
   if (stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(stepId) };
   return targetStep === undefined ? undefined : { kind: 'plan', entryKey: entryKeyOfPlan(targetStep) };
 }
 
-/** The user's name of the step that a message of a run carries; undefined if the message has no such name. */
+/** The name that the user gave to the step of a message. Returns undefined if the message has no such name. */
 export function stepNameOf(message: {
   body: Uint8Array;
   header: HeaderMap;
@@ -90,7 +90,7 @@ export function stepNameOf(message: {
   return (header?.['Upstash-Workflow-Stepname'] ?? header?.['Waypost-Workflow-Stepname'])?.[0];
 }
 
-/** The step of a call, which the headers of its result name. */
+/** The id of the step of a call, from the headers of the call's result. */
 export function stepIdOfCall(header: HeaderMap): number | undefined {
   const text = header['Upstash-Workflow-Stepid']?.[0] ?? header['Waypost-Workflow-Stepid']?.[0];
   const stepId = text === undefined ? Number.NaN : Number(text);

@@ -5,8 +5,8 @@ import type { StepInfo } from './step-info.ts';
 const NOTHING = new Uint8Array(0);
 
 /**
- * Truncates the results of steps to `bytesMax` plus one byte, which shows that bytes are missing. Redacted bodies are not
- * truncated: views show a hash of the whole body.
+ * Truncates the results of steps to `bytesMax` plus one byte: the additional byte shows that the result was longer.
+ * Redacted bodies are not truncated, because views show a hash of the whole body.
  */
 export function truncateLog(log: RunLog, bytesMax: number): RunLog {
   if (log.run.config.redact?.body) return log;
@@ -16,7 +16,7 @@ export function truncateLog(log: RunLog, bytesMax: number): RunLog {
       type,
       steps: steps.map((step) => ({ ...step, info: truncateInfo(step.info, bytesMax) })),
     })),
-    // No view shows this body; dropping it saves memory.
+    // No view shows this body, so it is dropped to save memory.
     next: log.next.map((step) => ({ ...step, message: { ...step.message, body: NOTHING } })),
   };
 }

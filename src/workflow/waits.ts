@@ -4,13 +4,13 @@ import { jsonWithBase64 } from '../protocol/bodies.ts';
 import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';
 import type { HeaderMap } from '../protocol/options/settings.ts';
 
-/** The step as it was registered, with the event as its result. An empty event adds no `out`. */
+/** The step as it was registered, with the event as its result. If the event is empty, the step has no `out`. */
 export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {
   const members = withEnd(step, { waitEventId: eventId, waitTimeout: false });
   return event.length > 0 ? jsonWithBase64(members, 'out', event) : bytesOf(members);
 }
 
-/** The step as it was registered, marked as timed out. */
+/** The step of the wait as it was registered, marked as timed out. */
 export function timedOutStep(step: Uint8Array, eventId: string): Uint8Array {
   return bytesOf(withEnd(step, { waitEventId: eventId, waitTimeout: true }));
 }
@@ -24,7 +24,7 @@ function bytesOf(members: Record<string, unknown>): Uint8Array {
   return Buffer.from(JSON.stringify(members));
 }
 
-/** A request to a webhook of a run. `<proto>://<host><url>` is the requested URL. */
+/** A request to a webhook of a run. The requested URL is `<proto>://<host><url>`. */
 export interface HookCall {
   method: string;
   header: HeaderMap;

@@ -3,7 +3,7 @@ import type { CellId, InProject, Millis, ProjectId } from '../model.ts';
 
 export interface Project {
   projectId: ProjectId;
-  /** `UserID` of the project's tokens. */
+  /** The name of the project, which is also the `UserID` of its tokens. */
   name: string;
   createdAtMs: Millis;
 }
@@ -12,14 +12,16 @@ export interface Project {
 export interface Cell {
   cellId: CellId;
   name: string;
-  /** The URL of its database, encrypted like signing keys; empty for the first cell, which has the list of cells. */
+  /**
+   * The URL of the cell's database, encrypted like signing keys; empty for the first cell, which has the list of cells.
+   */
   sealedUrl: string;
   addedAtMs: Millis;
   /** Whether new projects are placed in other cells. */
   isDraining: boolean;
 }
 
-/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted. */
+/** `publish-only` may publish, enqueue and send batches; `read-only` may read everything except signing keys. */
 export const TOKEN_SCOPES = ['full', 'publish-only', 'read-only'] as const;
 
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
@@ -32,7 +34,7 @@ export interface Token {
   /** The name that the owner gave to the token. */
   name?: string;
   createdAtMs: Millis;
-  /** Exact to about an hour; absent: never used. */
+  /** When the token was last used, exact to about an hour; absent: never. */
   lastUsedAtMs?: Millis;
 }
 
@@ -48,11 +50,13 @@ export interface AccountsState {
   version: number;
   projects: (Project & { signingKeys: SealedKeys; cellId: CellId })[];
   tokens: Token[];
-  /** Empty while there is only one cell. */
+  /** The cells of the installation. Empty while there is only one cell. */
   cells: Cell[];
 }
 
-/** `cancelled`: the copied rows are being removed. `switched`: the project belongs to the new cell. */
+/**
+ * The phase of a move. `cancelled`: the copied rows are being removed. `switched`: the project belongs to the new cell.
+ */
 export type MovePhase = 'copying' | 'paused' | 'switched' | 'cancelled';
 
 /** The move of a project from one cell to another. */
@@ -67,7 +71,7 @@ export interface ProjectMove extends InProject {
   renewedAtMs: Millis;
 }
 
-/** Arguments of a change of a move. The change has no effect if another command has taken over the move. */
+/** Arguments of a change of a move. The change has no effect if another command now carries out the move. */
 export interface MoveChange extends InProject {
   mover: string;
 }

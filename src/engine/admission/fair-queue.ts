@@ -42,7 +42,10 @@ export class Fifo<T> {
  * cost more than its credit waits until the other projects have used the same cost.
  */
 export class FairQueue<T> {
-  /** The first project is next. `credit`: the cost that a project may still take in this round; negative after a large entry. */
+  /**
+   * The first project of the map is served next. `credit`: the cost that a project may still take in this round; negative
+   * after an entry whose cost was larger than the credit.
+   */
   readonly #projects = new Map<ProjectId, { queue: Fifo<T>; credit: number }>();
   #length = 0;
   #cost = 0;
@@ -76,7 +79,7 @@ export class FairQueue<T> {
       taken += cost;
       project.credit -= cost;
       if (queue.length > 0 && project.credit > 0) break; // the batch is full; the project continues in the next one
-      // Moved to the end of the map, where this loop reaches it again.
+      // The project is moved to the end of the map, where this loop reaches it again.
       this.#projects.delete(projectId);
       if (queue.length === 0 && project.credit >= 0) continue;
       project.credit += QUANTUM;

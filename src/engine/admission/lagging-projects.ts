@@ -6,11 +6,11 @@
 import { type BacklogKey, parseBacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, Millis, ProjectId } from '../model.ts';
 
-/** A project lags if a claim returns at least this many of its messages. */
+/** A project lags if one claim returns at least this many messages of the project. */
 export const LARGE_CLAIM = 32;
 /**
- * How long a large claim counts. Later, its messages may be delivered, and claims may have returned only messages of
- * other projects.
+ * How long a large claim counts as a lag. After this time, the messages of the claim may have been delivered, and newer
+ * claims may have returned only messages of other projects.
  */
 const LAGGING_FOR_MS = 1_000;
 
@@ -19,7 +19,7 @@ export class LaggingProjects {
   readonly #largeClaimAtMs = new Map<ProjectId, Millis>();
   #onCaughtUp: (projectId: ProjectId) => void = () => {};
 
-  /** Whether messages of the project wait because of this worker. */
+  /** Whether the project lags: messages of the project wait because this worker is too slow. */
   has(projectId: ProjectId, elapsedMs: Millis): boolean {
     const shownAtMs = this.#largeClaimAtMs.get(projectId);
     return shownAtMs !== undefined && elapsedMs < shownAtMs + LAGGING_FOR_MS;
@@ -30,7 +30,7 @@ export class LaggingProjects {
     this.#onCaughtUp = listener;
   }
 
-  /** A claim has returned `claimed`, from `backlogs` or from the due index. */
+  /** Notes that a claim has returned `claimed`, from `backlogs` or from the due index. */
   noteClaim(backlogs: readonly BacklogKey[], claimed: readonly Claimed[], elapsedMs: Millis): void {
     const counts = new Map<ProjectId, number>();
     for (const backlog of backlogs) counts.set(parseBacklogKey(backlog).projectId, 0);
@@ -41,7 +41,7 @@ export class LaggingProjects {
     }
   }
 
-  /** There is nothing to claim, or no capacity for it. */
+  /** Notes that no message was due, or that there was no capacity for a claim. */
   noteIdle(): void {
     for (const projectId of this.#largeClaimAtMs.keys()) this.#end(projectId);
   }

@@ -15,14 +15,19 @@ import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
 import { Fifo } from './fair-queue.ts';
 import type { LaggingProjects } from './lagging-projects.ts';
 
-/** Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a transaction. */
+/**
+ * The maximum of messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to
+ * fill a transaction.
+ */
 const SAVING_MAX = 64;
-/** A batch counts as this many messages at most, so that the next publish is ready when the batch is saved. */
+/**
+ * A publish of many messages counts as this many at most, so that the next publish is ready when the large one is saved.
+ */
 const SAVING_PER_BATCH_MAX = SAVING_MAX / 4;
-/** Load shedding ends after this long without a rejection. Only its start and its end are logged. */
+/** Load shedding ends after this long without a rejection. Only the start and the end of load shedding are logged. */
 const QUIET_MS = 10_000;
 
-/** How long queued publishes wait at most while deliveries lag. */
+/** The longest time that queued publishes wait because deliveries lag. */
 const PAUSE_MAX_MS = 250;
 
 export type EndPublish = (error?: unknown) => void;
@@ -119,7 +124,9 @@ export class PublishGate {
     this.#queues.delete(projectId);
   }
 
-  /** Starts the next publishes. While deliveries lag, waits until they have caught up or `PAUSE_MAX_MS` have passed. */
+  /**
+   * Starts the next publishes. While deliveries lag, waits until deliveries have caught up or `PAUSE_MAX_MS` have passed.
+   */
   #startNext(projectId: ProjectId, queue: PublishQueue): void {
     if (queue.pause || queue.waiting.length === 0) return;
     if (!this.#laggingProjects.has(projectId, this.#clock.elapsedMs)) return startNext(queue);
@@ -160,7 +167,7 @@ export class PublishGate {
   }
 }
 
-/** Resolves when the publish may start; it then counts as being saved. */
+/** Resolves when the publish may start. The publish then counts as being saved. */
 function enqueue(queue: PublishQueue, cost: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   queue.waiting.push({ start: resolve, reject }, cost);
@@ -187,7 +194,7 @@ const SAVES_TO_RECOVER = 10;
 /** A failure is forgotten after this time: a load balancer that sends no more publishes must try again soon after a failover. */
 const FAILURE_REMEMBERED_MS = 3_000;
 
-/** Whether the store saves publishes. It is used by the health check. */
+/** Whether the store saves publishes, for the health check. */
 export class IntakeHealth {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
   #refused: { atMs: Millis; error: StoreUnavailable } | undefined;
@@ -201,7 +208,7 @@ export class IntakeHealth {
     this.#savedSince += 1;
   }
 
-  /** `error`: why a publish was not saved. It counts only if the store could not save it. */
+  /** `error`: why a publish was not saved. The failure counts only if the store could not save the publish. */
   noteFailure(error: unknown): void {
     if (!(error instanceof StoreUnavailable)) return;
     this.#refused = { atMs: this.#clock.elapsedMs, error };
@@ -221,11 +228,16 @@ export class IntakeHealth {
   }
 }
 
-/** With fewer pending publishes in all projects together, none is rejected: one or two transactions save all of them. */
+/**
+ * While fewer publishes than this are pending in all projects together, no publish is rejected: one or two transactions
+ * save all of them.
+ */
 const UNLIMITED_MAX = 128;
-/** A limited project may always have this many publishes pending, so that the server notices when they become faster. */
+/**
+ * A limited project may always have this many publishes pending, so that the server notices when saving becomes faster.
+ */
 const LIMIT_MIN = 4;
-/** The longest time that a client is asked to wait: older measurements are meaningless. */
+/** The longest time that a client is asked to wait, because the measured rate means nothing after a longer time. */
 const RETRY_AFTER_MAX_S = 30;
 
 interface ProjectIntake {
@@ -233,13 +245,16 @@ interface ProjectIntake {
   /** Rejected publishes whose retry is expected: fewer as time passes, at the measured rate. */
   expectedRetries: number;
   expectedRetriesAtMs: Millis;
-  /** When the last publish ended; before that, when the first one entered. */
+  /** When the last publish ended. Until a publish has ended, the time when the first publish entered. */
   latestMs: Millis;
-  /** The current interval: its start, the publishes that ended in it, and the delay of the fastest one. */
+  /**
+   * The current interval: its start, the publishes that ended in this interval, and the delay of the fastest of these
+   * publishes.
+   */
   sinceMs: Millis;
   done: number;
   leastDelayMs: Millis;
-  /** Publishes per millisecond that ended in the last interval that had any. */
+  /** Publishes per millisecond that ended in the last interval with such a publish. */
   rate: number;
   isLimited: boolean;
 }
@@ -275,7 +290,10 @@ export class Admission {
     return this.#retryAfterS(intake, nowMs);
   }
 
-  /** A publish is pending from now on. When it ends, with success or not, call `leave` with the same time. */
+  /**
+   * Notes that a publish is pending from now on. When the publish ends, with success or not, call `leave` with the same
+   * time.
+   */
   enter(projectId: ProjectId, nowMs: Millis): void {
     this.#pending += 1;
     const intake = this.#intakes.get(projectId);
@@ -302,7 +320,7 @@ export class Admission {
     if (!intake) return;
     this.#pending -= 1;
     intake.pending -= 1;
-    // A pause says nothing about the rate.
+    // The time without an ended publish says nothing about the rate, so a new interval starts.
     if (this.#isStalled(intake, nowMs)) startInterval(intake, nowMs);
     intake.latestMs = nowMs;
     intake.done += 1;
@@ -316,7 +334,7 @@ export class Admission {
     return nowMs - latestMs >= 2 * this.#targetMs;
   }
 
-  /** Ends the interval if it has its full length. */
+  /** Ends the interval if it is as long as the target. */
   #measure(intake: ProjectIntake, nowMs: Millis): void {
     const lengthMs = nowMs - intake.sinceMs;
     if (lengthMs < this.#targetMs) return;
@@ -326,7 +344,9 @@ export class Admission {
     startInterval(intake, nowMs);
   }
 
-  /** Seconds until the pending publishes, and the expected retries of rejected ones, are done at the measured rate. */
+  /**
+   * Seconds until the pending publishes, and the expected retries of rejected publishes, are done at the measured rate.
+   */
   #retryAfterS(intake: ProjectIntake, nowMs: Millis): number {
     const { rate } = intake;
     intake.expectedRetries = 1 + Math.max(0, intake.expectedRetries - rate * (nowMs - intake.expectedRetriesAtMs));

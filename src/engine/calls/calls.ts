@@ -13,7 +13,7 @@ import type { StepTemplate } from './drafts.ts';
 import type { IdleCall } from './idle-calls.ts';
 import { type MessageOutcome, messageOutcomes } from './message-outcomes.ts';
 
-/** A message whose claim belongs to a call. */
+/** A message that a call has, with the claim of the message. */
 export interface CallMessage {
   claimed: Claimed;
   /** When the message was added to the call, in elapsed time. */
@@ -33,7 +33,9 @@ export interface NamedMessages {
 /** A checkpoint's call, with the messages that the checkpoint names. */
 export interface CheckpointInCall extends NamedMessages {
   call: Call;
-  /** Appended messages saved as claimed, with slots, for an idle call, which continues with only one of them. */
+  /**
+   * For an idle call: appended messages that were saved as claimed, with slots. The call continues with only one of them.
+   */
   claimedForIdleCall: Claimed[];
 }
 
@@ -52,7 +54,7 @@ interface SavedCheckpoint {
 const LOST: CheckpointResult = { kind: 'lost' };
 
 export class Calls {
-  /** Each call, by its messages and by the messages that its repeatable checkpoints named. */
+  /** Each call, under the claim tokens of its messages and of the messages that its repeatable checkpoints named. */
   readonly #byToken = new Map<ClaimToken, Call>();
 
   /** Returns a new call for the attempt of `claimed`, or undefined if its endpoint cannot send checkpoints. */
@@ -73,18 +75,18 @@ export class Call {
   run: Run | undefined;
   /** Header and settings that all steps of the call share. */
   stepTemplate: StepTemplate | undefined;
-  /** The settled or failed message whose slot the call keeps while it has no messages. */
+  /** The settled or failed message whose slot the call keeps while the call has no messages. */
   idleSlotClaim: Claimed | undefined;
   /** Set while the call is idle, waiting for more messages of its run. */
   #idle: IdleCall | undefined;
-  /** The endpoint has the journal entries up to this position. */
+  /** The position in the journal up to which the endpoint has the entries. */
   #journalSentUpTo: number;
   #attempt: AttemptInFlight | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
   readonly #messages = new Map<ClaimToken, CallMessage>();
-  /** Each checkpoint, by each message that it names. */
+  /** Each checkpoint, under the claim token of each message that the checkpoint names. */
   readonly #checkpointByToken = new Map<ClaimToken, SavedCheckpoint>();
-  /** Checkpoints whose response is not complete, for example because it waits for the next message of an idle call. */
+  /** Checkpoints with an incomplete response, for example a response that waits for the next message of an idle call. */
   readonly #unfinished = new Set<SavedCheckpoint>();
   #isEnding = false;
 
@@ -95,7 +97,7 @@ export class Call {
     this.#add({ claimed: first, sinceMs });
   }
 
-  /** Whether the call has no messages, and only the checkpoint of the caller can add a message. */
+  /** Whether the call has no messages, and no checkpoint except the caller's is unfinished, which could add a message. */
   get isEmpty(): boolean {
     return this.#messages.size === 0 && this.#unfinished.size <= 1;
   }
@@ -193,7 +195,7 @@ export class Call {
       const result = await save({ done, failed, add });
       if (result.kind === 'ended') this.#restore(checkpoint, named);
       else for (const { claimed, appendedBy } of named) this.#forget(appendedBy, claimed.claimToken);
-      // The messages in `done` may have been attempted by another worker by now, so the call does not get them back.
+      // Another worker may have attempted the messages in `done` by now, so the call does not get these messages back.
       if (result.kind === 'lost') for (const each of failed) this.#add(each);
       const next = nextOf(result);
       if (next !== undefined) void next.finally(() => this.#unfinished.delete(checkpoint));
@@ -212,7 +214,7 @@ export class Call {
     this.#callByToken.set(claimToken, this);
   }
 
-  /** Undoes a checkpoint that saved nothing. */
+  /** Undoes the effects of a checkpoint on the call, because nothing was saved. */
   #restore({ named }: SavedCheckpoint, messages: readonly CallMessage[]): void {
     for (const token of named) this.#checkpointByToken.delete(token);
     for (const each of messages) this.#add(each);

@@ -1,6 +1,6 @@
 /**
- * The delivery slots of a checkpoint. The slot of a settled message passes to the first message with which the call continues, so
- * calls continue even on a full worker. All other slots are reserved as for any new message.
+ * The delivery slots of a checkpoint. The slot of a settled message passes to the first message with which the call
+ * continues, so calls continue even on a full worker. All other slots are reserved as for each new message.
  */
 
 import type { ActiveClaims } from '../dispatch/active-claims.ts';
@@ -17,7 +17,7 @@ export interface CallSlots extends DeliverySlots {
    * limit, or if this worker currently delivers nothing.
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
-  /** Reserves a slot with no bytes for the call of `first`, until `giveBack`; false when none is free. */
+  /** Reserves a slot with no bytes for the call of `first`, until `giveBack`. Returns false if no slot is free. */
   tryKeepIdle(first: Claimed): boolean;
   /** Notes that the endpoint of the backlog shows activity. */
   noteActivity(backlog: BacklogKey): void;
@@ -30,7 +30,7 @@ export class CheckpointSlots implements DeliverySlots {
   /** Settled messages whose slots have not been passed on. */
   #unpassed: readonly Claimed[];
   readonly #onClaimed: (claimed: Claimed) => void;
-  /** The message that passed on its slot, by the claim that now has the slot. */
+  /** Settled messages that have passed on their slots, each under the claim token that now has the slot. */
   readonly #passed = new Map<ClaimToken, Claimed>();
 
   /** Calls `onClaimed` for each message that has a slot and with which the call can continue. */
@@ -59,7 +59,7 @@ export class CheckpointSlots implements DeliverySlots {
     this.#slots.activeClaims.returnSlot(source.claimToken, claimToken);
   }
 
-  /** Sends the message if it is a request to another endpoint; with any other message the call continues. */
+  /** Sends the message if it is a request to another endpoint. The call continues with every other message. */
   start(claimed: Claimed): void {
     if (claimed.message.settings.run?.callType === 'step') this.#onClaimed(claimed);
     else this.#slots.start(claimed);

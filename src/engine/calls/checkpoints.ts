@@ -1,7 +1,8 @@
 /**
- * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-new-messages.md)). Finished
- * messages are settled as at the end of an attempt, and the new journal entries are their follow-ups, as callbacks are: one
- * transaction, fenced by the claim tokens. A message that is saved as claimed is not sent: the call continues with it.
+ * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-new-messages.md)).
+ * Finished messages are settled as at the end of an attempt. The new journal entries are follow-up messages of the
+ * finished ones, like callbacks. One transaction, fenced by the claim tokens, saves all of this. A message that is saved
+ * as claimed is not sent: the call continues with the message.
  */
 
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
@@ -42,7 +43,8 @@ export async function checkpoint(
   const { done, failed = [] } = command;
   const [first] = [...done, ...failed];
   const call = first && dispatcher.attempts.calls.find(first.claimToken);
-  // The call is on another worker, or has ended: the checkpoint adds no messages to it, and does not report failures.
+  // If the call is on another worker or has ended, the checkpoint cannot report failures, and adds no messages to the
+  // call.
   if (!call) return failed.length > 0 ? { kind: 'lost' } : save(context, projectId, command);
   const { message } = call.first;
   dispatcher.noteActivity(backlogKey(message.projectId, message.origin));
@@ -96,7 +98,7 @@ async function saveFor(
   const { append, callerIp } = command;
   const previous = inCall?.done[0]?.claimed.message ?? (await readPrevious(store, run, command));
   const sender: Sender = { callerIp, previous };
-  // A record is unique for its step, so it may be saved before the rest of the checkpoint, and saved again.
+  // A record is unique for its step, so the record may be saved before the rest of the checkpoint, and saved again.
   const records = append.some(isRecord) ? await saveRecords(context, run, append, sender) : NO_RECORDS;
   if (records === 'runOver') return { kind: 'ended' };
   const firstKey = await numbers.take(append.length);
@@ -239,7 +241,7 @@ function isRecord({ kind }: AppendedEntry): boolean {
 
 const NO_RECORDS: ReadonlyMap<number, SavedEntry> = new Map();
 
-/** When the run keeps its trigger's configuration, all steps of a call share one template. */
+/** If the run keeps its trigger's configuration, all steps of a call share one template. */
 function stepTemplateFor(call: Call | undefined, run: Run, { previous }: Sender): StepTemplate {
   if (call?.stepTemplate?.run === run) return call.stepTemplate;
   const template = stepTemplateOf(run, previous);
@@ -266,7 +268,10 @@ function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: nu
   }));
 }
 
-/** `continues`: whether the call continues with messages that were saved as claimed, except calls to other services. */
+/**
+ * `continues`: whether the call continues with the messages that were saved as claimed. It never continues with calls to
+ * other services.
+ */
 function entryOf({ message, state }: NewMessage, saved: Saved | undefined, continues: boolean): SavedEntry {
   if (saved?.state === 'dropped') return { messageId: saved.messageId ?? message.id };
   const { key, id: messageId } = message;
@@ -276,7 +281,7 @@ function entryOf({ message, state }: NewMessage, saved: Saved | undefined, conti
     : { messageId };
 }
 
-/** Makes `run` the invoker, even if the element names another run: the claim token belongs to `run`. */
+/** The invocation, with `run` as the invoker even if the element names another run: the claim token belongs to `run`. */
 function invocationBy(run: Run, command: PublishCommand): PublishCommand {
   const { invocation } = command;
   if (!invocation) return command;

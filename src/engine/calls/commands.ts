@@ -1,4 +1,7 @@
-/** The validated checkpoint requests that `api` passes to the engine, and the results that it gets (contract K 3). */
+/**
+ * The validated checkpoint requests that `api` passes to the engine, and the results that the engine returns (contract K
+ * 3).
+ */
 
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
@@ -12,7 +15,7 @@ export interface CheckpointCommand {
   done: readonly { key: MessageKey; claimToken: ClaimToken }[];
   /** Messages of the run whose attempt has failed. */
   failed?: readonly FailedMessage[];
-  /** New journal entries, in this order. */
+  /** New journal entries, in the order in which they enter the journal. */
   append: readonly AppendedEntry[];
   /** The hash of the whole request: a repeated checkpoint has the same hash. */
   hash: string;
@@ -26,7 +29,7 @@ export interface CheckpointCommand {
 export interface FailedMessage {
   key: MessageKey;
   claimToken: ClaimToken;
-  /** The outcome of the attempt. It has the same effect as if the call had ended with it. */
+  /** The outcome of the attempt. The effect is the same as if the whole call had ended with this outcome. */
   outcome: Extract<Outcome, { kind: 'responded' }>;
 }
 
@@ -35,7 +38,7 @@ export type AppendedEntry =
   | { kind: 'step'; body: Uint8Array; identity: EntryIdentity; delayMs?: Millis; notBeforeMs?: Millis }
   /** A call to another service, in the form of a publish. It belongs to this run, whichever run the publish names. */
   | { kind: 'call'; command: PublishCommand }
-  /** The trigger of a run that this one waits for. */
+  /** The trigger of another run, for whose end this run waits. */
   | { kind: 'invoke'; command: PublishCommand }
   | { kind: 'wait'; eventId: string; timeout: string; timeoutMs: Millis; step: Uint8Array; stepId: number };
 

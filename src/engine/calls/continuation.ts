@@ -55,8 +55,8 @@ async function saveFailed(
 }
 
 /**
- * Whether the run ended on this worker while the checkpoint was saved: then nothing would end an idle call. Also true when the
- * store cannot be read: an error would hide that the checkpoint is saved.
+ * Whether the run ended on this worker while the checkpoint was saved: then no later event would end an idle call.
+ * Returns true also if the store cannot be read, because an error would hide that the checkpoint is saved.
  */
 async function hasRunEnded({ active }: EngineContext, { run }: Call): Promise<boolean> {
   if (run === undefined) return false;

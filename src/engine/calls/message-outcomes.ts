@@ -13,7 +13,7 @@ import type { Claimed, Outcome } from '../model.ts';
 /** The content of a response that ends its run. */
 export interface RunResponse {
   response: Uint8Array;
-  /** The last step before the end, if no checkpoint has saved it. */
+  /** The last step before the end, unless a checkpoint has saved this step. */
   lastStep?: LastStep;
 }
 
@@ -31,10 +31,10 @@ export interface MessageOutcome {
 
 type ResponseOutcome = Extract<Outcome, { kind: 'responded' }>;
 
-/** An unknown outcome: the message is released, uncounted. */
+/** The outcome of a message whose real outcome is unknown: the message is released, uncounted. */
 const INTERRUPTED: Outcome = { kind: 'interrupted' };
 
-/** The outcome of each of `messages`. `first` is the message that the call delivered. */
+/** Returns the outcome of each message in `messages`. `first`: the message that the call delivered. */
 export function messageOutcomes(messages: readonly Claimed[], first: Claimed, outcome: Outcome): MessageOutcome[] {
   if (outcome.kind === 'responded' && isSuccess(outcome.status)) {
     const endToken = endTokenOf(outcome.header);
@@ -66,7 +66,7 @@ function allMalformed(messages: readonly Claimed[], error: string): MessageOutco
   return messages.map((claimed) => ({ claimed, outcome: { kind: 'unreachable', reason: 'malformed', error } }));
 }
 
-/** Returns undefined if the last step in the response is malformed. */
+/** Reads the content of a response that ends its run. Returns undefined if the last step in the response is malformed. */
 function parseRunResponse({ header, body }: ResponseOutcome): RunResponse | undefined {
   const stepBytes = endStepBytesOf(header);
   if (stepBytes === undefined) return { response: body };

@@ -1,7 +1,7 @@
 /**
- * The claims that this worker is working on, each with its delivery slot. An active claim exists from before the message is saved
- * as claimed until its outcome is saved. A claim of this worker in the store without an active claim is left over from a lost
- * response.
+ * The claims that this worker is working on, each with its delivery slot. An active claim exists from before the message
+ * is saved as claimed until the outcome of the message is saved. If the store has a claim of this worker that is not
+ * active here, the claim is left over from a lost response.
  */
 
 import type { BacklogKey } from '../lanes/backlog-key.ts';
@@ -13,7 +13,7 @@ export interface ActiveClaim {
   backlog: BacklogKey;
   /** When the worker requested the claim, as elapsed time. */
   readonly requestedAtMs: Millis;
-  /** False while another claim has its slot. */
+  /** False while another claim has the slot of this claim. */
   hasSlot: boolean;
   /** The body bytes of the slot. */
   bytes: number;
@@ -39,21 +39,21 @@ export class ActiveClaims {
     return this.#byToken.get(token);
   }
 
-  /** Takes a slot without checking the limits: it was reserved, or another claim gives up its slot. */
+  /** Takes a slot without checking the limits, because the slot was reserved or another claim gives it up. */
   takeSlot(token: ClaimToken, backlog: BacklogKey, bytes: number, requestedAtMs = this.#clock.elapsedMs): void {
     this.#inFlight.enter(backlog, bytes);
     const expected = this.#byToken.get(token) ?? { requestedAtMs };
     this.#byToken.set(token, Object.assign(expected, { backlog, bytes, hasSlot: true }));
   }
 
-  /** Takes a slot if the worker, the project and the origin of the backlog all have a free one. */
+  /** Takes a slot if the worker, the project and the origin of the backlog each have a free slot. */
   tryTakeSlot(token: ClaimToken, backlog: BacklogKey, bytes: number): boolean {
     const hasCapacity = this.#inFlight.fits(bytes) && this.#inFlight.capacityForNew(backlog) > 0;
     if (hasCapacity) this.takeSlot(token, backlog, bytes);
     return hasCapacity;
   }
 
-  /** Adds a claim without a slot: the message may yet get the slot of another claim. */
+  /** Adds a claim without a slot: the claim may later get the slot of another claim. */
   expect(token: ClaimToken, backlog: BacklogKey): void {
     this.#byToken.set(token, { backlog, requestedAtMs: this.#clock.elapsedMs, bytes: 0, hasSlot: false });
   }
@@ -92,14 +92,17 @@ export class ActiveClaims {
     return fits;
   }
 
-  /** The message is done. Its call keeps the slot, with no bytes, until `giveBack`; a cancellation no longer ends the call. */
+  /**
+   * Notes that the message is done. The call of the message keeps the slot, with no bytes, until `giveBack`. A
+   * cancellation of the message no longer ends the call.
+   */
   rest(token: ClaimToken): void {
     const claim = this.#byToken.get(token);
     this.resize(token, 0);
     if (claim) claim.attempt = undefined;
   }
 
-  /** Ends the active claim, and frees its slot if it still has one. */
+  /** Ends the active claim, and frees the slot of the claim, if the claim has one. */
   giveBack(token: ClaimToken): void {
     const claim = this.#byToken.get(token);
     this.#byToken.delete(token);

@@ -1,4 +1,4 @@
-/** Makes attempts: from a claimed message with a slot, through the request, to the saved outcome. */
+/** Makes attempts: sends claimed messages that have slots, and saves the outcomes. */
 import { type Call, Calls } from '../calls/calls.ts';
 import type { FailedMessage } from '../calls/commands.ts';
 import type { IdleCalls } from '../calls/idle-calls.ts';
@@ -15,11 +15,12 @@ import type { ActiveClaims } from './active-claims.ts';
 import type { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
 
-/** The maximum body bytes of the next message of a lane when it takes over the slot of a smaller message. */
+/** The maximum body bytes of the next message of a lane if this message takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /**
- * The time in one turn of the event loop for sending the messages of a claim. When a server starts, each message opens a
- * connection with code that is not compiled yet: sending 64 messages would block all other work for 150 ms.
+ * The time in one turn of the event loop for sending the messages of a claim. Just after a server has started, each
+ * message opens a connection with code that is not compiled yet: sending 64 messages would block all other work for 150
+ * ms.
  */
 const SEND_SLICE_MS = 1;
 
@@ -45,8 +46,8 @@ export class Attempts {
   }
 
   /**
-   * Takes the slots that were reserved for a claim, and makes the attempts of its messages, a few in each turn of the event loop.
-   * Resolves when all requests are sent; returns no promise if they already are.
+   * Takes the slots that were reserved for a claim, and makes the attempts of the claimed messages, a few in each turn of
+   * the event loop. Resolves when all requests are sent; returns no promise if the first turn has sent all of them.
    */
   startAll(claimed: readonly Claimed[], requestedAtMs: Millis): Promise<void> | undefined {
     const { clock, endOfTurn } = this.#context;
@@ -88,7 +89,7 @@ export class Attempts {
   }
 
   /**
-   * The journal entries for a call that continues with a message, as `entriesOf` returns them. Returns `'stopped'` if the
+   * Returns the journal entries for a call that continues with a message, as `entriesOf` does. Returns `'stopped'` if the
    * shutdown timeout passed first.
    */
   async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
@@ -98,8 +99,8 @@ export class Attempts {
   }
 
   /**
-   * Passes the message to an idle call of its run if there is one; otherwise sends it. The call may then continue with later
-   * messages.
+   * Passes the message to an idle call of its run if there is one. Otherwise sends the message, which may start a call
+   * that continues with later messages.
    */
   async #attempt(claimed: Claimed, group = this.#parts.interrupter.enter(claimed.message.projectId)): Promise<void> {
     const { clock } = this.#context;
@@ -142,7 +143,7 @@ export class Attempts {
     return read !== undefined;
   }
 
-  /** Sends the message, unless so much time has passed since its claim that another worker may have claimed it. */
+  /** Sends the message, unless the claim is so old that another worker may have claimed the message since. */
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#context;
     const { inFlight, claims, activeClaims } = this.#parts;
@@ -198,8 +199,9 @@ export class Attempts {
 
   /**
    * Offers the slot of the message to the next message of its lane, which saves a claim. The slot is not offered while
-   * other messages wait for a slot of the origin or of the worker, because a lane with many messages would starve them.
-   * It is not offered either while the origin or the project exceeds a limit, and must therefore lose the slot (P9).
+   * other messages wait for a slot of the origin or of the worker, because a lane with many messages would starve these
+   * messages. The slot is also not offered while the origin or the project exceeds a limit and so must lose the slot
+   * (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { numbers, worker } = this.#context;
@@ -213,14 +215,17 @@ export class Attempts {
     return { worker, claimToken, bytesMax: bytes + inFlight.reserveBytes(SUCCESSOR_BYTES_MAX - bytes) };
   }
 
-  /** Gives the claim back uncounted, and frees its slot. */
+  /** Gives the claim back uncounted, and frees the slot of the claim. */
   async #release(claimed: Claimed): Promise<void> {
     await this.#parts.settler.release(claimed);
     this.#parts.activeClaims.giveBack(claimed.claimToken);
   }
 }
 
-/** Whether the failure callback of a run may show the body that a call kept from being delivered (`isInCall`). */
+/**
+ * Whether the failure callback of a run may show the body of a message that was not delivered, because a call continued
+ * with the message (`isInCall`).
+ */
 function mayShowBody({ isInCall }: Claimed, { failsRun }: SettleDecision): boolean {
   return failsRun !== undefined && isInCall === true;
 }
@@ -275,7 +280,7 @@ export class AttemptInterrupter {
     if (group.count === 0 && this.#byProject.get(group.projectId) === group) this.#byProject.delete(group.projectId);
   }
 
-  /** Interrupts the attempts in flight, of all projects or of one. Later attempts are not affected. */
+  /** Interrupts the attempts in flight of all projects, or of the given project. Later attempts are not affected. */
   interrupt(projectId?: ProjectId): void {
     for (const each of projectId === undefined ? [...this.#byProject.keys()] : [projectId]) {
       const group = this.#byProject.get(each);

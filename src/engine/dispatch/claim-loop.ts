@@ -1,8 +1,8 @@
 /**
- * Claims messages while the worker has free slots and something is due, or a backlog may start an attempt.
+ * Claims messages while the worker has free slots, and messages are due or a backlog may start an attempt.
  *
- * The loop sleeps until the earliest known due time and does not query the store until then (P12). It wakes when a message
- * becomes due earlier, or when a slot becomes free while messages wait for one.
+ * The loop sleeps until the earliest known due time and does not query the store until then (P12). It wakes when a
+ * message becomes due earlier, or when a slot becomes free while messages wait for one.
  */
 
 import { LARGE_CLAIM, LaggingProjects } from '../admission/lagging-projects.ts';
@@ -18,26 +18,32 @@ import { ClaimPace } from './claim-pace.ts';
 import type { ClaimRequest, ClaimResult, RotationState } from './claims.ts';
 import type { DeliveryContext } from './context.ts';
 
-/** Messages of one claim at most: keeps its transaction, and the turn of the event loop in which they are sent, short. */
+/**
+ * The maximum of messages in one claim, so that its transaction is short, and also the turn of the event loop that sends
+ * them.
+ */
 const CLAIM_MAX = 64;
-/** The same where a claim has a transaction of its own, which takes many round trips however few messages it returns. */
+/**
+ * The same maximum for stores that run each claim in a transaction of its own, with many round trips even for few
+ * messages.
+ */
 const CLAIM_MAX_SEPARATE = 128;
-/** Claims that may be pending at a time while a project lags: see `ClaimPace`. */
+/** The maximum of claims that are pending at a time while a project lags: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
-/** Backlogs served by one claim; the next claim serves the others. */
+/** The maximum of backlogs that one claim serves. The next claim serves other backlogs. */
 const BACKLOGS_MAX = 64;
-/** Attempts that become silent within this time are handled together. */
+/** The minimum time until the next check for silent attempts, so that several are handled together. */
 const SILENCE_CHECK_MS = 100;
-/** Pause after the store refused a claim. */
+/** The pause after the store has failed to claim. */
 const STORE_RETRY_MS = 5_000;
 
 interface ClaimLoopListeners {
   /**
    * Makes the attempts of messages whose claim was requested at `requestedAtMs`. Resolves when all requests are sent;
-   * returns no promise if they already are.
+   * returns no promise if all requests were sent at once.
    */
   startAttempts: (claimed: readonly Claimed[], requestedAtMs: Millis) => Promise<void> | undefined;
-  /** Called after `stop` when a pending claim has its result. */
+  /** Called when a claim that was pending at the time of `stop` has its result. */
   onStopped: () => void;
 }
 
@@ -48,9 +54,9 @@ type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'backlogsTo
 interface PendingClaim {
   backlogsToServe: BacklogKey[];
   offer: Offer;
-  /** As elapsed time. */
+  /** When the claim was requested, as elapsed time. */
   requestedAtMs: Millis;
-  /** Whether another claim was pending when this one was made. */
+  /** Whether another claim was pending when this claim was made. */
   isStrict: boolean;
   /** The claim tokens that the claim may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
@@ -70,14 +76,14 @@ export class ClaimLoop {
   readonly #alarm: Alarm;
   /** Wakes the loop when attempts become silent and give up their slots. */
   readonly #silenceAlarm: Alarm;
-  /** Wakes the loop after backlogs that are only in the store could not be read. */
+  /** Wakes the loop to retry a failed read of the backlogs that are only in the store. */
   readonly #backlogsAlarm: Alarm;
 
   #nextDueAtMs: Millis = 0; // unknown at start: claim at once
-  /** The maximum of pending claims. It grows by one after each large claim, and is one after any smaller claim. */
+  /** The maximum of pending claims. Each large claim adds one to this maximum; any smaller claim sets it to one. */
   #claimsMax = 1;
   #isDueFirst = true;
-  /** Set while more is due than a claim takes. */
+  /** Set while more messages are due than one claim takes. */
   #rotation: RotationState | undefined;
   #lanesFirst = false;
   #isReadingBacklogs = false;
@@ -97,7 +103,7 @@ export class ClaimLoop {
     this.#backlogsAlarm = new Alarm(clock, wake);
   }
 
-  /** Whether this worker takes messages now: it is not shutting down, and not fenced. */
+  /** Whether this worker takes messages now. It takes none while it shuts down or is fenced. */
   get isOpen(): boolean {
     return !this.#stopped && !this.#context.fence.isClosed;
   }
@@ -111,7 +117,7 @@ export class ClaimLoop {
     return this.#claims.size === 0;
   }
 
-  /** Whether a pending claim may return a message under this token. */
+  /** Whether a pending claim may return a message under `claimToken`. */
   mayReturn(claimToken: ClaimToken): boolean {
     for (const { tokens } of this.#claims)
       if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
@@ -127,7 +133,7 @@ export class ClaimLoop {
     this.pace.stop();
   }
 
-  /** A message was saved that is due at `dueAtMs`. */
+  /** Notes that a message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
     for (const { notified } of this.#claims) notified.dueAtMs = Math.min(notified.dueAtMs, dueAtMs);
     this.pace.noteDue();
@@ -135,7 +141,7 @@ export class ClaimLoop {
     this.wake();
   }
 
-  /** A message was saved into `backlog`. */
+  /** Notes that a message was saved into `backlog`. */
   noteWaitingBacklog(backlog: BacklogKey): void {
     this.#noteBacklog(backlog);
     this.wake();
@@ -146,7 +152,7 @@ export class ClaimLoop {
     this.backlogs.add(backlog);
   }
 
-  /** Claims if there is something to claim and capacity for it; otherwise sets the timer. */
+  /** Makes a claim if messages may be due and there is capacity for a message; otherwise sets the timer. */
   wake(): void {
     this.#readBacklogs();
     this.endIdleCalls();
@@ -177,7 +183,7 @@ export class ClaimLoop {
     this.wake();
   }
 
-  /** Ends idle calls whose slots would let other messages start. */
+  /** Ends idle calls if their slots would let other messages start. */
   endIdleCalls(): void {
     this.#idleCalls.freeSlots(
       () => this.backlogs.some(BACKLOGS_MAX),
@@ -185,7 +191,7 @@ export class ClaimLoop {
     );
   }
 
-  /** Makes a claim, if possible. Returns `'deferred'` if there is something to claim, but not now: see `ClaimPace`. */
+  /** Makes a claim, if possible. Returns `'deferred'` if messages may be due but the claim must wait: see `ClaimPace`. */
   #claimNext(): 'claimed' | 'deferred' | 'none' {
     const { clock } = this.#context;
     if (!this.isOpen) return 'none'; // the heartbeat that opens the fence wakes the loop
@@ -207,7 +213,7 @@ export class ClaimLoop {
     return 'claimed';
   }
 
-  /** Wakes the loop when attempts become silent, if something waits for a slot. */
+  /** If a message waits for a slot, wakes the loop when attempts become silent. */
   wakeWhenSilent(): void {
     const { clock } = this.#context;
     if (this.#stopped || this.#silenceAlarm.isSet) return;

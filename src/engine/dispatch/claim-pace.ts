@@ -1,23 +1,25 @@
 /**
- * Decides when the worker may claim more.
+ * Decides when the worker may claim more messages.
  *
- * After an outage everything is due at once. Claims as large as the free slots would bring more outcomes than the worker can
- * settle in a moment. All other work, such as new publishes, would wait behind these settles, without a higher throughput. So
- * attempts that have an outcome are settled first.
+ * After an outage, all messages are due at once. Claims as large as the free slots would bring more outcomes than the
+ * worker can settle in a moment. All other work, such as new publishes, would wait behind these settles, without a higher
+ * throughput. So attempts that have an outcome are settled first.
  *
- * Messages that other transactions have locked cannot be claimed. Claiming again at once would only slow these transactions down.
+ * Messages that other transactions have locked cannot be claimed. Another claim at once would only slow these
+ * transactions down.
  */
 import { Alarm } from '../loops/alarm.ts';
 import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
-/** Claims wait while this many attempts are being settled: enough to fill a transaction. */
+/** Claims wait while at least this many attempts are being settled, which is enough to fill a transaction. */
 const SETTLING_MAX = 64;
-/** Claims wait no longer than this: a lock that blocks the settles of one project must not block other projects. */
+/** The longest time that claims wait: a lock that blocks the settles of one project must not block other projects. */
 const WAIT_MAX_MS = 250;
 /**
- * A second claim may start once the latest one has been pending for this long: then transactions are the bottleneck. If
- * it started sooner, both results would come together, and all other work would wait while their messages are sent.
+ * A second claim may start once the latest claim has been pending for this long: then transactions are the bottleneck. If
+ * the second claim started sooner, both results would come together, and all other work would wait while their messages
+ * are sent.
  */
 const OVERLAP_AFTER_MS = 20;
 /** The pause after a claim that found everything locked. */
@@ -33,7 +35,7 @@ export class ClaimPace {
   #settling = 0;
   #hasWaited = false;
 
-  /** Calls `onTime` when claims that had to wait may be made. */
+  /** Calls `onTime` when a claim that had to wait may be made. */
   constructor(clock: Clock, onTime: () => void) {
     this.#clock = clock;
     const endWait = () => {
@@ -45,7 +47,7 @@ export class ClaimPace {
     this.#overlapAlarm = new Alarm(clock, onTime, 'outside');
   }
 
-  /** Whether a claim has to wait. Read this only when there is something to claim. */
+  /** Whether a claim has to wait. Read this only when there are messages to claim. */
   get mustWait(): boolean {
     if (this.#lockedAlarm.isSet || this.#sending > 0) return true;
     if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
@@ -53,7 +55,7 @@ export class ClaimPace {
     return true;
   }
 
-  /** Whether another claim may start while one is pending. Read this only when there may be something to claim. */
+  /** Whether another claim may start while one claim is pending. Read this only when there may be messages to claim. */
   get mayOverlap(): boolean {
     const waitMs = this.#claimedAtMs + OVERLAP_AFTER_MS - this.#clock.elapsedMs;
     if (waitMs > 0 && !this.#overlapAlarm.isSet) this.#overlapAlarm.setIn(waitMs);
@@ -71,7 +73,7 @@ export class ClaimPace {
     this.#lockedAlarm.setIn(LOCKED_PAUSE_MS);
   }
 
-  /** Notes that another message is due, which may not be locked. */
+  /** Notes that another message is due. Perhaps no transaction has locked this message. */
   noteDue(): void {
     this.#lockedAlarm.cancel();
   }

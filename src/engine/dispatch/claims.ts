@@ -2,7 +2,10 @@
 import type { BacklogKey } from '../lanes/backlog-key.ts';
 import type { Claimed, ClaimToken, MessageKey, Millis, ProjectId, WorkerId } from '../model.ts';
 
-/** How many more attempts each project may start; `defaultCapacity` for a project that is not named. */
+/**
+ * How many more attempts each project may start; `defaultCapacity` is for each project that `capacityByProject` does not
+ * name.
+ */
 export interface ProjectCapacities {
   capacityByProject: Record<ProjectId, number>;
   defaultCapacity: number;
@@ -25,17 +28,20 @@ export interface DueProject {
 
 export interface ClaimRequest {
   worker: WorkerId;
-  /** Claims made in this transaction get `firstToken`, `firstToken + 1`, …; the caller owns `limit` such tokens. */
+  /**
+   * The claims of this transaction get the tokens `firstToken`, `firstToken + 1`, …; the caller has reserved `limit`
+   * tokens.
+   */
   firstToken: ClaimToken;
   /** The maximum number of messages, including messages from backlogs. */
   limit: number;
   /**
-   * The maximum of body bytes. One message may exceed this maximum, unless `isStrict`: then another pending claim may
-   * have a message that exceeds its own maximum.
+   * The maximum of body bytes. One message may exceed this maximum, unless `isStrict` is set: then another pending claim
+   * may have returned a message that exceeds the maximum of that claim.
    */
   bytesMax: number;
   isStrict?: boolean;
-  /** How many more attempts each busy origin may start; `defaultCapacity` for an origin that is not named. */
+  /** How many more attempts each busy origin may start; `defaultCapacity` is for each origin that is not named here. */
   capacityByOrigin: Record<string, number>;
   defaultCapacity: number;
   /** Backlogs that have less capacity than their origin. */
@@ -54,7 +60,10 @@ export interface ClaimRequest {
    * all due messages.
    */
   rotation?: RotationState | undefined;
-  /** Whether the wait lists of flow-control keys come before the due index: alternating, in case slots are few. */
+  /**
+   * Whether the wait lists of flow-control keys come before the due index. The caller alternates this value, so that
+   * neither source is starved when slots are few.
+   */
   lanesFirst: boolean;
   /** Whether any backlog may have messages. If so, a due message joins its backlog unless that backlog is empty. */
   hasBacklogs?: boolean;
@@ -66,7 +75,9 @@ export interface ClaimRequest {
   dueFirst?: boolean;
 }
 
-/** A claimed message with the due time of this attempt, which for a retry is later than that of the first attempt. */
+/**
+ * A claimed message with the due time of this attempt, which is not the due time of the first attempt if this is a retry.
+ */
 export interface ClaimedDue extends Claimed {
   dueAtMs: Millis;
 }
@@ -74,13 +85,16 @@ export interface ClaimedDue extends Claimed {
 export interface ClaimResult {
   /** Sorted by due time, then key. */
   claimed: ClaimedDue[];
-  /** Backlogs that messages have joined because there was no capacity for them. */
+  /** Backlogs that messages have joined because there was no capacity for these messages. */
   waitingBacklogs: BacklogKey[];
   /** The elements of `backlogsToServe` that are empty now. */
   emptied: BacklogKey[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
-  /** Whether other transactions have locked the due messages, so that claiming at once would only slow these down. */
+  /**
+   * Whether other transactions have locked the due messages, so that another claim now would only slow these transactions
+   * down.
+   */
   isLocked?: boolean;
   /** The rotation for the next claim, if this claim had a `rotation`. */
   rotation?: RotationState | undefined;

@@ -22,7 +22,7 @@ export interface DeliveryContext
   fence: Fence;
   numbers: Numbers;
   bodies: JournalBodies;
-  /** The loop that cancels the messages that are left of ended runs, and of runs whose resumption was not completed. */
+  /** The loop that cancels the remaining messages of ended runs, and of new runs whose resumption was not completed. */
   cancellations: Pick<DueLoop, 'noteNext'>;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;

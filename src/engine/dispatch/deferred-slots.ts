@@ -17,7 +17,7 @@ export class DeferredSlots implements DeliverySlots {
     this.#noteForWorker = noteForWorker;
   }
 
-  /** Lets the saved messages, and all later ones, be sent. */
+  /** Allows the saved messages, and all messages that are saved later, to be sent. */
   open(): void {
     if (this.#isOpen) return;
     this.#isOpen = true;

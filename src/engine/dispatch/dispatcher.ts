@@ -18,7 +18,7 @@ import { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
 
 export class Dispatcher implements CallSlots {
-  /** For all new messages that take slots of this dispatcher. */
+  /** Saves the new messages that take slots of this dispatcher. */
   readonly intake: Intake;
   readonly inFlight: InFlight;
   readonly activeClaims: ActiveClaims;
@@ -60,7 +60,7 @@ export class Dispatcher implements CallSlots {
     return this.#context.worker;
   }
 
-  /** The projects with more due messages than this worker can deliver. */
+  /** The projects with more due messages than this worker can deliver at present. */
   get backlog(): LaggingProjects {
     return this.#claims.laggingProjects;
   }
@@ -117,7 +117,7 @@ export class Dispatcher implements CallSlots {
     if (isMoreLeft) this.#context.cancellations.noteNext(0);
   }
 
-  /** Whether this worker works on the claim, or has a pending claim that may return it. */
+  /** Whether this worker works on the claim, or has a pending request that may return this claim. */
   hasClaim(claimToken: ClaimToken): boolean {
     return this.activeClaims.find(claimToken) !== undefined || this.#claims.mayReturn(claimToken);
   }
@@ -137,7 +137,7 @@ export class Dispatcher implements CallSlots {
 
   /**
    * Interrupts the attempts of cancelled messages, which frees their slots and lane permits at once. Ignores claims of
-   * other workers, and attempts that have ended, since the outcome of an attempt counts.
+   * other workers. Also ignores attempts that have ended, because their outcomes count.
    */
   interruptCancelled(claimTokens: readonly ClaimToken[]): void {
     for (const token of claimTokens) {
@@ -148,7 +148,7 @@ export class Dispatcher implements CallSlots {
     }
   }
 
-  /** A message was saved that is due at `dueAtMs`. */
+  /** Notes that a message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
     this.#claims.noteDue(dueAtMs);
   }
@@ -158,17 +158,20 @@ export class Dispatcher implements CallSlots {
     for (const backlog of backlogs) this.#claims.backlogs.add(backlog);
   }
 
-  /** A message was saved into `backlog`. */
+  /** Notes that a message was saved into `backlog`. */
   noteWaitingBacklog(backlog: BacklogKey): void {
     this.#claims.noteWaitingBacklog(backlog);
   }
 
-  /** Claims if there is something to claim and capacity for it. */
+  /** Makes a claim if messages may be due and there is capacity for a message. */
   wake(): void {
     this.#claims.wake();
   }
 
-  /** Stops claiming; resolves when no attempt is left. After `limitMs` the remaining attempts are interrupted and released. */
+  /**
+   * Stops claiming, and resolves when no attempt is left. After `limitMs`, interrupts the remaining attempts and releases
+   * their claims.
+   */
   async drain(limitMs: Millis): Promise<void> {
     this.#claims.stop();
     this.#idleCalls.endAll();

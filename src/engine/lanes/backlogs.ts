@@ -1,11 +1,13 @@
 /**
- * The endpoint backlogs that have messages, in rotation order. They are a copy of the store's index of waiting messages. The copy
- * is needed because only the worker knows which backlogs have capacity: a claim that asked the database would pass ten thousand
- * backlogs without capacity to find one, and no new message could get a slot without a query.
+ * The endpoint backlogs that have messages, in rotation order. They are a copy of the store's index of waiting messages.
+ * The copy is needed because only the worker knows which backlogs have capacity. A claim that asked the database would
+ * read ten thousand backlogs without capacity to find one backlog with capacity, and no new message could get a slot
+ * without a query.
  *
- * Invariant: each backlog with messages is in memory, or it is unknown (not healthy) and its project is in `#unread`. A backlog
- * in memory may be empty: the claim that finds it empty deletes it. Healthy and unknown backlogs are kept apart, so that no time
- * is spent on backlogs that may not start (P9). At most `BACKLOGS_MAX` unknown backlogs of a project are in memory (P10).
+ * Invariant: each backlog with messages is in memory, or it is unknown (not healthy) and its project is in `#unread`. A
+ * backlog in memory may be empty: the claim that finds the backlog empty deletes it. Healthy and unknown backlogs are
+ * kept apart, so that no time is spent on backlogs that may not start (P9). At most `BACKLOGS_MAX` unknown backlogs of a
+ * project are in memory (P10).
  */
 import type { Store } from '../../store/store.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -13,21 +15,21 @@ import { type BacklogKey, backlogKey, parseBacklogKey } from './backlog-key.ts';
 import type { InFlight } from './in-flight.ts';
 import { isFresh } from './lag.ts';
 
-/** Unknown backlogs of one project in memory: about a megabyte. */
+/** The maximum of unknown backlogs of one project in memory: about a megabyte. */
 const BACKLOGS_MAX = 10_000;
-/** Backlogs read by one query: a few milliseconds of the store's work. */
+/** The maximum of backlogs that one query reads: a few milliseconds of the store's work. */
 export const BACKLOGS_READ = 2_000;
 /**
  * Backlogs with attempts that one call of `next` examines; thousands of backlogs may have silent attempts. Backlogs
  * without capacity are moved to the end, so that the next call examines other backlogs first.
  */
 const EXAMINED_MAX = 500;
-/** Projects that may be served before all others in one claim. */
+/** The maximum of projects that may be served before all other projects in one claim. */
 const FRESH_MAX = 4;
 
 /** The backlogs of a project, each with its position in the rotation: the backlog with the lowest position is next. */
 interface ProjectBacklogs {
-  /** How long the message of the latest claim had waited. */
+  /** How long the project's latest claimed message had waited. */
   lagMs: Millis;
   healthy: Map<BacklogKey, number>;
   unknown: Map<BacklogKey, number>;
@@ -35,7 +37,7 @@ interface ProjectBacklogs {
 
 /**
  * How far the unknown backlogs of a project that are only in the store have been read, in order of their keys. If a
- * backlog is left out of memory during a pass, another pass starts at the first key, so that each backlog is read later.
+ * backlog is left out of memory during a pass, the next pass starts at the first key again, so that no backlog is missed.
  */
 interface UnreadBacklogs {
   /** The last backlog that was read; at first a key before all backlogs. */
@@ -46,13 +48,13 @@ interface UnreadBacklogs {
   isBeingRead: boolean;
 }
 
-/** The backlogs to serve now. The first `fresh` of them belong to projects with little lag. */
+/** The backlogs to serve now. The first `fresh` backlogs belong to projects with little lag. */
 export interface NextBacklogs {
   backlogs: BacklogKey[];
   fresh: number;
 }
 
-/** Backlogs of a project to read: the first `limit` after `after`. */
+/** The backlogs of a project to read: the first `limit` keys after `after`. */
 export interface BacklogRange {
   projectId: ProjectId;
   after: BacklogKey;
@@ -97,7 +99,10 @@ export class Backlogs {
     return this.#byProject.size === 0 && this.#unread.size === 0;
   }
 
-  /** Whether the latest call of `next` may have missed backlogs with capacity, because it did not examine all of them. */
+  /**
+   * Whether the latest call of `next` may have missed backlogs with capacity, because this call did not examine all
+   * backlogs.
+   */
   get isTruncated(): boolean {
     return this.#isTruncated;
   }
@@ -110,7 +115,7 @@ export class Backlogs {
     );
   }
 
-  /** Up to `max` backlogs, in no order. */
+  /** Returns up to `max` backlogs, in no particular order. */
   some(max: number): BacklogKey[] {
     const selected: BacklogKey[] = [];
     for (const { healthy, unknown } of this.#byProject.values()) {
@@ -124,14 +129,14 @@ export class Backlogs {
     return selected;
   }
 
-  /** Adds the backlog at the end of the rotation, unless it is in memory already. */
+  /** Adds the backlog at the end of the rotation, unless the backlog is in memory already. */
   add(backlog: BacklogKey): void {
     if (this.#positionOf(backlog) === undefined) this.#putLast(backlog);
   }
 
   /**
-   * The next batch to read, if a project has backlogs that are only in the store. Reading starts when memory has less than half
-   * of the allowed backlogs and continues until the limit is reached, so that batches are large.
+   * The next batch to read, if a project has backlogs that are only in the store. Reading starts when less than half of
+   * the allowed backlogs are in memory, and continues until the limit is reached, so that batches are large.
    */
   nextRange(): BacklogRange | undefined {
     for (const [projectId, unread] of this.#unread) {
@@ -141,7 +146,7 @@ export class Backlogs {
     return undefined;
   }
 
-  /** Notes `backlogs`, the result of reading the range. It may end with backlogs of later projects. */
+  /** Notes `backlogs`, the result of reading the range. The last of these backlogs may belong to later projects. */
   noteRead({ projectId, limit }: BacklogRange, backlogs: readonly BacklogKey[]): void {
     const own = backlogs.filter((backlog) => parseBacklogKey(backlog).projectId === projectId);
     for (const backlog of own) if (this.#positionOf(backlog) === undefined) this.#put(backlog, this.#nextPosition());
@@ -174,7 +179,9 @@ export class Backlogs {
       this.add(backlog);
   }
 
-  /** Moves the backlog and its project to the end of the rotation: it was served and still has messages. */
+  /**
+   * Moves the backlog and its project to the end of the rotation, because the backlog was served and still has messages.
+   */
   moveToEnd(backlog: BacklogKey): void {
     const { projectId } = parseBacklogKey(backlog);
     const backlogs = this.#byProject.get(projectId);
@@ -212,9 +219,9 @@ export class Backlogs {
   }
 
   /**
-   * The backlogs of a project that may start an attempt: those with the fewest attempts in flight first, then by
-   * position. Round-robin alone would give an endpoint that responds at once only one slot a round, as many as an
-   * endpoint that keeps its slot until a timeout.
+   * The backlogs of a project that may start an attempt: the backlog with the fewest attempts in flight is first; equal
+   * ones are in order of position. Round-robin alone would give an endpoint that responds at once only one slot a round,
+   * as many as an endpoint that keeps its slot until a timeout.
    */
   #nextOf(
     projectId: ProjectId,
@@ -277,8 +284,8 @@ export class Backlogs {
 
   /**
    * The number of unknown backlogs of the project in memory, minus the attempts of the project in flight, since a backlog
-   * without capacity has at least one attempt. Otherwise the backlogs of hanging endpoints would fill the memory, and all
-   * other backlogs would stay unread until one of these attempts ends.
+   * without capacity has at least one attempt. Without the subtraction, the backlogs of hanging endpoints would fill the
+   * memory, and all other backlogs would stay unread until one of these attempts ends.
    */
   #unknownCountOf(projectId: ProjectId): number {
     const count = this.#byProject.get(projectId)?.unknown.size ?? 0;
@@ -309,7 +316,7 @@ function leastBusyFirst(a: BacklogCandidate, b: BacklogCandidate): number {
   return a.count - b.count || a.position - b.position;
 }
 
-/** The first entry of each list, then the second of each, and so on. */
+/** Returns the first entry of each list, then the second entry of each list, and so on, up to `max` entries. */
 function roundRobin<T>(lists: readonly T[][], max: number): T[] {
   const merged: T[] = [];
   const longest = Math.max(0, ...lists.map((list) => list.length));

@@ -15,7 +15,7 @@ export interface Size {
 
 const NONE: Readonly<Size> = { count: 0, bytes: 0 };
 
-/** The part of a budget that is reserved for one claim until its result is known. */
+/** The part of a budget that is reserved for a claim until the result of the claim is known. */
 export interface BudgetOffer extends ProjectCapacities {
   slots: number;
   bytes: number;
@@ -42,7 +42,7 @@ export class Budget {
     return free;
   }
 
-  /** Not positive when the bytes are used up. */
+  /** The free bytes; zero or negative when the bytes are used up. */
   get freeBytes(): number {
     let free = this.#max.bytes - this.#used.bytes - this.#bytesReserved;
     for (const { bytes } of this.#offers) free -= bytes;
@@ -63,8 +63,8 @@ export class Budget {
   }
 
   /**
-   * How much more `projectId` may use after it returns `ended` of its own usage. Never negative. Without free bytes there are no
-   * slots either, but one message always fits when nothing else is in flight.
+   * How much more `projectId` may use after `ended`, a part of its usage, has ended. Never negative. If no bytes are
+   * free, the project gets no slots either, but one message always fits when nothing else is in flight.
    */
   capacityOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
@@ -79,7 +79,7 @@ export class Budget {
     return { count: bytes === 0 ? 0 : count, bytes };
   }
 
-  /** Adds to the usage of the project. Negative numbers reduce it. */
+  /** Adds to the usage of the project. Negative numbers reduce the usage. */
   use(projectId: ProjectId, count: number, bytes: number): void {
     if (count === 0 && bytes === 0) return;
     let used = this.#usedByProject.get(projectId);
@@ -133,7 +133,10 @@ export class Budget {
   }
 }
 
-/** How much of `free` a project that uses `used` may take, until it uses seven times the amount that is then left. */
+/**
+ * How much of `free` a project that uses `used` may take, so that it uses at most seven times the amount that is then
+ * left.
+ */
 export function capacityBelowThreshold(free: number, used: number): number {
   return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
 }

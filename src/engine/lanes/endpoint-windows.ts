@@ -12,13 +12,16 @@
 import type { ClaimRequest } from '../dispatch/claims.ts';
 import { half } from './budget.ts';
 
-/** The maximum of remembered origins in slow start, and of those with a reduced maximum: the latest are kept. */
+/**
+ * The maximum of origins whose slow start is remembered, and of origins whose reduced maximum is remembered. The latest
+ * such origins are kept.
+ */
 const SLOW_STARTS_MAX = 2_048;
 const REDUCED_MAX = 512;
-/** A claim lists the slow-start capacities of idle origins only if there are at most this many. */
+/** A claim lists the slow-start capacities of idle origins only if there are at most this many such origins. */
 const IDLE_NAMED_MAX = 32;
 
-/** The capacity that is reserved for one claim until its result is known. */
+/** The capacity that is reserved for a claim until the result of the claim is known. */
 export interface WindowOffer extends Pick<ClaimRequest, 'capacityByOrigin' | 'defaultCapacity'> {
   slots: number;
 }
@@ -28,9 +31,9 @@ const NO_LOAD: Readonly<Load> = { count: 0, silent: 0 };
 export class EndpointWindows {
   readonly #countMax: number;
   readonly #inFlight = new Loads<string, Load>();
-  /** The maximum of all attempts, by origin; absent: the configured maximum. */
+  /** For each origin, the maximum of all attempts; absent: the configured maximum. */
   readonly #reducedMax = new Map<string, number>();
-  /** The maximum of backlogged attempts, by origin; absent: `WINDOW_MIN`. */
+  /** For each origin, the maximum of attempts of backlogged messages; absent: `WINDOW_MIN`. */
   readonly #slowStartMax = new Map<string, number>();
   readonly #offers = new Set<WindowOffer>();
 
@@ -39,7 +42,7 @@ export class EndpointWindows {
     this.#countMax = countMax;
   }
 
-  /** Attempts have started, ended or become silent; negative numbers for ended ones. */
+  /** Notes attempts that have started, ended or become silent. The numbers are negative for attempts that have ended. */
   add(origin: string, count: number, silent: number): void {
     const load = this.#inFlight.find(origin) ?? { ...NO_LOAD };
     load.count += count;
@@ -53,7 +56,7 @@ export class EndpointWindows {
     return Math.max(0, max - this.#offeredTo(origin) - (this.#loadOf(origin).count - ended));
   }
 
-  /** How many more attempts of backlogged messages may start. */
+  /** How many more attempts of backlogged messages to the origin may start. */
   backlogCapacityOf(origin: string): number {
     return Math.min(this.#slowStartCapacityOf(origin), this.capacityOf(origin));
   }
@@ -87,12 +90,13 @@ export class EndpointWindows {
   }
 
   /**
-   * An attempt ended with a response. A bad response means that the endpoint is overloaded or broken, so it does not grow
-   * the slow-start window.
+   * Notes that an attempt ended with a response. A bad response means that the endpoint is overloaded or broken, so the
+   * response does not grow the slow-start window.
    */
   noteResponse(origin: string, isGood: boolean): void {
     const slowStartMax = this.#slowStartMax.get(origin);
-    // New messages may have brought more attempts in flight already: the endpoint has shown that it can handle that many.
+    // New messages may have brought more attempts in flight already: the endpoint has shown that it can handle as many
+    // attempts.
     const before = slowStartMax ?? Math.max(WINDOW_MIN, this.#loadOf(origin).count);
     if (isGood && slowStartMax !== this.#countMax) this.#setSlowStart(origin, before + 1);
     const reducedMax = this.#reducedMax.get(origin);
@@ -101,7 +105,10 @@ export class EndpointWindows {
     else this.#reducedMax.delete(origin);
   }
 
-  /** An attempt ended without a response. Returns whether this has reduced the origin to the smallest window. */
+  /**
+   * Notes that an attempt ended without a response. Returns whether the origin now has the smallest window because of
+   * this.
+   */
   noteNoResponse(origin: string): boolean {
     const slowStartMax = this.#slowStartMax.get(origin);
     if (slowStartMax !== undefined) this.#setSlowStart(origin, halved(slowStartMax));
@@ -147,7 +154,7 @@ export class EndpointWindows {
     return named;
   }
 
-  /** Slots that the pending claims may use for each origin that they do not name. */
+  /** The slots that the pending claims may use, all together, for an origin that no claim names. */
   #offeredToEach(): number {
     let offered = 0;
     for (const { slots, defaultCapacity } of this.#offers) offered += Math.min(slots, defaultCapacity);

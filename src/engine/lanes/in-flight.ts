@@ -26,10 +26,15 @@ import { EndpointWindows, type Load, Loads, type WindowOffer } from './endpoint-
 export const SILENT_AFTER_MS = 2_000;
 /** The limit of silent attempts, as a multiple of the slots, if the settings have none. */
 const SILENT_TIMES_SLOTS = 8;
-/** A claim may limit a backlog that has this fraction of all bytes in flight, even if all of its attempts are silent. */
+/**
+ * If a backlog has this fraction of all bytes in flight, claims may limit the backlog even if all of its attempts are
+ * silent.
+ */
 const HEAVY_SHARE = 1 / 64;
 
-/** The slots and bytes that are reserved for one claim until its result is known, and the limits of the claim. */
+/**
+ * The slots and bytes that are reserved for a claim until the result of the claim is known, and the limits of the claim.
+ */
 export interface Offer
   extends Pick<ClaimRequest, 'capacityByOrigin' | 'defaultCapacity' | 'capacityByBacklog' | 'projects' | 'unknown'> {
   slots: number;
@@ -61,7 +66,10 @@ export class InFlight {
   readonly #all: Budget;
   /** The part of `#all` that unknown backlogs use. */
   readonly #unknown: Budget;
-  /** Silent attempts, and all attempts of unknown backlogs, which may become silent. Their bytes count in the other budgets. */
+  /**
+   * Silent attempts, and all attempts of unknown backlogs, which may become silent. Bytes count only in the other
+   * budgets.
+   */
   readonly #silent: Budget;
   readonly #windows: EndpointWindows;
   readonly #health: EndpointHealth;
@@ -114,7 +122,7 @@ export class InFlight {
     return this.#all.freeSlots;
   }
 
-  /** Not positive when the bytes are used up. */
+  /** The free bytes; zero or negative when the bytes are used up. */
   get freeBytes(): number {
     return this.#all.freeBytes;
   }
@@ -147,22 +155,22 @@ export class InFlight {
     return Math.min(this.#windows.backlogCapacityOf(parseBacklogKey(backlog).origin), this.capacityForNew(backlog));
   }
 
-  /** How many more attempts of new messages `backlog` may start while no other messages wait in it. */
+  /** How many more attempts of new messages `backlog` may start while no other messages wait in this backlog. */
   capacityForNew(backlog: BacklogKey): number {
     return this.#capacityAfter(backlog, NOTHING);
   }
 
   /**
-   * Whether `backlog` may start another attempt when one of its attempts, of `bytes`, ends. False while the backlog
-   * exceeds a limit.
+   * Whether `backlog` may start another attempt when one of its attempts ends, which has `bytes` in flight. False while
+   * the backlog exceeds a limit.
    */
   mayHandOff(backlog: BacklogKey, bytes: number): boolean {
     return this.#capacityAfter(backlog, { count: 1, bytes }) > 0;
   }
 
   /**
-   * Returns the limit that keeps `backlog` from starting another attempt (P14), or undefined if there is none or the
-   * worker is full.
+   * Returns the limit that keeps `backlog` from starting another attempt (P14), or undefined if there is no such
+   * limit or the worker is full.
    */
   limitReasonOf(backlog: BacklogKey): LimitReason | undefined {
     const { projectId, origin } = parseBacklogKey(backlog);
@@ -174,15 +182,15 @@ export class InFlight {
     return this.capacityOf(backlog) === 0 ? 'origin' : undefined;
   }
 
-  /** Whether so many attempts to `origin` ended without a response that it has the smallest window. */
+  /** Whether so many attempts to `origin` ended without a response that the origin has the smallest window. */
   isHeldBack(origin: string): boolean {
     return this.#windows.isHeldBack(origin);
   }
 
   /**
-   * Reserves half of the free slots and bytes, rounded up, for a claim of up to `slotsMax` messages that serves `backlogs`. The
-   * other half is for new messages and other claims until the result of this claim is known, so that together they never exceed a
-   * limit.
+   * Reserves half of the free slots and bytes, rounded up, for a claim of up to `slotsMax` messages that serves
+   * `backlogs`. Until the result of this claim is known, the other half is for new messages and other claims. So all of
+   * them together never exceed a limit.
    */
   offer(slotsMax: number, backlogs: readonly BacklogKey[] = []): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
@@ -203,7 +211,10 @@ export class InFlight {
     return offer;
   }
 
-  /** Ends the reservation: the result of the claim is known, and its messages have entered or are about to enter. */
+  /**
+   * Ends the reservation, because the result of the claim is known. The claimed messages have taken slots or will do so
+   * at once.
+   */
   endOffer({ reserved }: Offer): void {
     this.#offers -= 1;
     this.#windows.endOffer(reserved.windows);
@@ -266,7 +277,10 @@ export class InFlight {
     this.#windows.noteResponse(parseBacklogKey(backlog).origin, status < 500 && status !== 429);
   }
 
-  /** An attempt ended without a response. Returns whether this has reduced the origin to the smallest window. */
+  /**
+   * Notes that an attempt ended without a response. Returns whether the origin now has the smallest window because of
+   * this.
+   */
   noteNoResponse(backlog: BacklogKey, isTimeout = false): boolean {
     if (isTimeout) this.#health.noteTimeout(backlog);
     return this.#windows.noteNoResponse(parseBacklogKey(backlog).origin);
@@ -277,7 +291,7 @@ export class InFlight {
     return this.#sent.first?.checkAtMs;
   }
 
-  /** Frees the slots of attempts that have become silent. Call it before slots are assigned. */
+  /** Frees the slots of attempts that have become silent. Call this method before slots are assigned. */
   findSilent(nowMs: Millis): void {
     for (let sent = this.#sent.first; sent !== undefined && sent.checkAtMs <= nowMs; sent = this.#sent.first) {
       this.#health.noteSilent(sent.backlog, sent.sentAtMs);
@@ -363,7 +377,7 @@ function capacityWithin(capacity: ProjectCapacity, load: Load & Size, ended: Siz
   return Math.max(0, Math.min(capacity.count - Math.max(0, count - load.silent), capacity.silent - count));
 }
 
-/** The smaller capacity of two budgets, by project. */
+/** For each project, the smaller of its capacities in two budgets. */
 function smaller(a: BudgetOffer, b: BudgetOffer): BudgetOffer {
   const capacityByProject: Record<ProjectId, number> = {};
   for (const key of Object.keys({ ...a.capacityByProject, ...b.capacityByProject })) {
@@ -397,7 +411,7 @@ export interface SentAttempt {
   hasOutcome: boolean;
 }
 
-/** Entries that have left the queue are removed from the array in batches of this many. */
+/** The number of entries after which entries that have left the queue are removed from the array together. */
 const TRIM_BATCH = 1_024;
 
 /**

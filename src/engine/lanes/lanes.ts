@@ -1,6 +1,6 @@
 /**
- * The types of lanes, which are queues and flow-control keys (contract M 14, 16), and their rules that need no store. Messages
- * wait in a lane because of its limits.
+ * The types of lanes, which are queues and flow-control keys (contract M 14, 16), and the rules of lanes that need no
+ * store. Messages wait in a lane because of the limits of the lane.
  */
 import type { MessageId, Millis } from '../model.ts';
 
@@ -11,14 +11,14 @@ export interface Queue {
   /** How many messages may be started and not finished at a time. */
   parallelism: number;
   isPaused: boolean;
-  /** Unfinished messages, running ones included. */
+  /** Unfinished messages, including running messages. */
   lag: number;
   blockedBy?: QueueBlocker;
 }
 
 /**
- * The message that blocks a queue: all lane permits belong to messages that wait for a retry or a delay, and this message
- * is due first.
+ * The message that blocks a queue: all lane permits belong to messages that wait for a retry or a delay, and among them
+ * this message is due first.
  */
 export interface QueueBlocker {
   messageId: MessageId;
@@ -37,9 +37,9 @@ export interface FlowKey {
   /** Absent: not limited. */
   rate?: number;
   periodS: number;
-  /** Attempts started in the current period; 0 once it has ended. */
+  /** Attempts started in the current period; 0 once the period has ended. */
   rateCount: number;
-  /** When the latest period started; absent: there was none. */
+  /** When the latest period started; absent: no period has started yet. */
   periodStartedAtMs?: Millis;
   isPaused: boolean;
   isParallelismPinned: boolean;
@@ -49,7 +49,7 @@ export interface FlowKey {
 /** The state of a key without the size of its wait list. */
 export type FlowKeyState = Omit<FlowKey, 'waitListSize'>;
 
-/** The pinned settings of a key: no message changes them until they are unpinned. */
+/** The pinned settings of a key: no message changes these settings until the key is unpinned. */
 export interface FlowPin {
   parallelism?: number;
   rate?: number;
@@ -57,7 +57,9 @@ export interface FlowPin {
   periodS?: number;
 }
 
-/** The rate limit of a key, and the starts in its current window. `null` means no limit, or no window yet. */
+/**
+ * The rate limit of a key, and the starts in its current window. `null` means that there is no limit, or no window yet.
+ */
 export interface RateWindow {
   rate: number | null;
   periodS: number;
@@ -65,7 +67,7 @@ export interface RateWindow {
   count: number;
 }
 
-/** Within this time a worker's decision is saved: no database delays a save that long. */
+/** The time within which a worker's decision is always saved: no database delays a save for so long. */
 const SAVED_LATE_MS = 60_000;
 
 /**
@@ -86,7 +88,7 @@ export function startsLeft(window: RateWindow, nowMs: Millis): number {
   return Math.max(0, window.rate - (isWindowOpen(window, nowMs) ? window.count : 0));
 }
 
-/** `window` after one more start at `nowMs`. */
+/** The state of `window` after one more start at `nowMs`. */
 export function countStart(window: RateWindow, nowMs: Millis): RateWindow {
   if (isWindowOpen(window, nowMs)) return { ...window, count: window.count + 1 };
   return { ...window, startedAtMs: nowMs, count: 1 };
@@ -99,8 +101,8 @@ export interface FlowState {
   isPaused: boolean;
   inFlight: number;
   /**
-   * Messages that have left the wait list, and wait for their origin or project. They start before the messages in the
-   * list.
+   * Messages that have left the wait list, and wait for their origin or project. These messages start before the messages
+   * in the list.
    */
   released: number;
   /** When the first waiting message becomes ready; null if no message waits. */
@@ -108,8 +110,8 @@ export interface FlowState {
 }
 
 /**
- * When the first waiting message may start. Returns null if the message must wait for another event, which then computes
- * the time again.
+ * When the first waiting message may start. Returns null if the message must wait for another event: then the time is
+ * computed again after that event.
  */
 export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
   const { window, parallelism, isPaused, inFlight, released, firstReadyAtMs } = state;

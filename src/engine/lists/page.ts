@@ -5,7 +5,7 @@ export interface PageRequest {
   cursor?: string;
   count: number;
   order: 'latestFirst' | 'earliestFirst';
-  /** The page ends before it exceeds this many bytes, but has at least one item. Absent: 16 MiB. */
+  /** The maximum bytes of the page, which has at least one item, however large. Absent: 16 MiB. */
   bytesMax?: number;
 }
 

@@ -5,7 +5,7 @@ import type { Message, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 import type { AttributeFilter } from './filters.ts';
 
-/** An unfinished message, and the reason why it waits. */
+/** An unfinished message, and the reason why the message waits. */
 export interface LiveMessage {
   message: Message;
   retried: number;
@@ -76,7 +76,10 @@ export interface KeyWaitList extends WaitList {
   key: FlowKeyState;
 }
 
-/** The unfinished messages of a project, including those of workflow runs. The cost does not grow with their number. */
+/**
+ * The unfinished messages of a project, including messages of workflow runs. The cost does not grow with the number of
+ * messages.
+ */
 export interface Backlog {
   active: number;
   waiting: Counted;
@@ -85,18 +88,21 @@ export interface Backlog {
   oldestDueAtMs?: Millis;
   /** The messages that wait because the project has reached its limit of attempts in flight; absent: none. */
   project?: WaitList;
-  /** The `origins`, `queues` and `keys` may be incomplete: see `isPartial`. */
+  /** The lists `origins`, `queues` and `keys` may be incomplete: see `isPartial`. */
   origins: (WaitList & { origin: string })[];
   queues: QueueWaitList[];
   keys: KeyWaitList[];
-  /** Whether there are more wait lists than the listed ones. */
+  /** Whether there are more wait lists than the lists shown here. */
   isPartial: boolean;
 }
 
-/** The maximum that is counted of each kind in `Totals`. */
+/** The maximum to which each number of `Totals` is counted. */
 export const COUNTED_OF_ALL_MAX = 20_000;
 
-/** The unfinished messages of all projects, by what they wait for. The cost does not grow with their number. */
+/**
+ * The unfinished messages of all projects, by the reason why they wait. The cost does not grow with the number of
+ * messages.
+ */
 export interface Totals {
   /** Due and in no wait list: ready for a worker to claim. */
   due: number;
@@ -104,11 +110,11 @@ export interface Totals {
   scheduled: number;
   origin: number;
   project: number;
-  /** Waiting for their flow-control key or, with a key, for their due time. */
+  /** Messages that wait for their flow-control key, or that have such a key and wait for their due time. */
   flow: number;
   queue: number;
   active: number;
-  /** How long the oldest due message that waits for no queue and no key has been due; 0 if there is none. */
+  /** For how long the oldest due message that is in no lane has been due; 0 if there is no such message. */
   oldestDueMs: Millis;
   /** In the DLQ, including messages of workflow runs. */
   dead: number;
@@ -116,11 +122,14 @@ export interface Totals {
   runs: number;
   /** Runs that wait for an event. */
   waiters: number;
-  /** The size of the database. `unusedBytes`: the part free for new rows; absent if the database does not report it. */
+  /**
+   * The size of the database. `unusedBytes`: the part that is free for new rows; absent if the database does not report
+   * this part.
+   */
   storage: { bytes: number; unusedBytes?: number };
 }
 
-/** The causes of the latest entries of the DLQ, including those of workflow runs. */
+/** The causes of the latest entries of the DLQ, including entries of workflow runs. */
 export interface Failures {
   messages: Counted;
   runs: Counted;
@@ -133,10 +142,10 @@ export interface Failures {
 export interface FailureCause {
   /** 0 if there was no response. */
   responseStatus: number;
-  /** The kind of failure, if there was no response. */
+  /** The kind of failure. Present if there was no response. */
   error?: string;
   count: number;
-  /** How many of these entries are workflow runs. */
+  /** How many of these failures belong to workflow runs. */
   runs: number;
   lastAtMs: Millis;
 }

@@ -10,9 +10,9 @@ import { ProjectAway, StoreUnavailable } from '../store-errors.ts';
 import type { LiveEntry, LogPosition } from '../stores.ts';
 import { LiveWindow, REMEMBERED_MAX } from './window.ts';
 
-/** The time from the end of one read to the next. */
+/** The pause between two reads. */
 const EVERY_MS: Millis = 500;
-/** Entries of one read. */
+/** The maximum of entries of one read. */
 export const READ_MAX = 500;
 /**
  * The maximum of full reads in a row without a pause. So a burst is published completely, and a constant flood at a
@@ -20,13 +20,19 @@ export const READ_MAX = 500;
  */
 const FULL_READS_MAX = 8;
 
-/** A watcher of the log of a project. Its methods are called in this order. */
+/** A watcher of the log of a project. `start` is called first, `close` last. */
 export interface LogWatcher {
-  /** Called first: each entry that is committed from now on will be published. `last`: the last entry before these. */
+  /**
+   * Called first: each entry that is committed from now on will be published. `last`: the last entry before the entries
+   * to publish.
+   */
   start(last: LogPosition | undefined): void;
-  /** New entries, each once, in the order of the log, except that an entry may be committed after later ones. */
+  /**
+   * Publishes new entries, each once, in the order of the log. An entry that was committed after later entries is
+   * published after them.
+   */
   publish(entries: readonly LiveEntry[]): void;
-  /** `count` entries were skipped, because there were too many. */
+  /** `count` entries were skipped, because there were too many to publish. */
   skip(count: number): void;
   /** This worker no longer reads the log: the project may be in another cell now. No other call follows. */
   close(): void;
@@ -45,7 +51,7 @@ export class LiveFeeds {
     this.#clock = clock;
   }
 
-  /** Returns a function that stops the watch. Once it is stopped, `watcher` is not called. */
+  /** Returns a function that stops the watch. After the watch has stopped, `watcher` is not called. */
   watch(projectId: ProjectId, watcher: LogWatcher): () => void {
     const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#logs, this.#clock, () => forget());
     const forget = (): void => {
@@ -113,7 +119,7 @@ class Feed {
     for (const watcher of watchers) watcher.close();
   }
 
-  /** Returns whether to read again without a pause. */
+  /** Returns whether the log must be read again without a pause. */
   async #read(): Promise<boolean> {
     const projectId = this.#projectId;
     const nowMs = this.#clock.nowMs();

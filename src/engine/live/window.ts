@@ -5,25 +5,28 @@
 import type { Millis } from '../model.ts';
 import type { LogPosition } from '../stores.ts';
 
-/** Entries that are remembered and read again. A late entry is found unless this many later ones were committed first. */
+/**
+ * The maximum of entries that are remembered and read again. An entry that is committed late is found unless this many
+ * later entries were committed before it.
+ */
 export const REMEMBERED_MAX = 2_000;
 /** The age at which entries are no longer read again, so that a read costs little when the log has no new entries. */
 const REMEMBERED_MS = 60_000;
 /**
- * An entry further ahead of the current time than this was written before a clock was set back by days. New entries are
- * ordered before such an entry.
+ * An entry that is ahead of the current time by more than this was written before a clock was set back by days. New
+ * entries are ordered before such an entry.
  */
 const AHEAD_MS = 60_000;
 
 const BEFORE_ALL: LogPosition = { timeMs: -1, n: -1 };
 
 export class LiveWindow {
-  /** Entries up to this one are not read. */
+  /** Entries up to this position are not read. */
   #from: LogPosition;
   /** All known entries after `#from`, in their order. */
   #known: LogPosition[] = [];
 
-  /** The latest time that is read. */
+  /** The latest time up to which entries are read. */
   static toMs(nowMs: Millis): Millis {
     return nowMs + AHEAD_MS;
   }
@@ -54,7 +57,7 @@ export class LiveWindow {
     return this.#from.timeMs > LiveWindow.toMs(nowMs);
   }
 
-  /** Adds the entries at `positions` to the known ones, and forgets the oldest. */
+  /** Adds the entries at `positions` to the known entries, and forgets the oldest known entries. */
   add(positions: readonly LogPosition[], nowMs: Millis): void {
     const known = [...this.#known, ...positions.map(({ timeMs, n }) => ({ timeMs, n }))];
     known.sort((a, b) => a.timeMs - b.timeMs || a.n - b.n);

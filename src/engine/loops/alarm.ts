@@ -1,4 +1,4 @@
-/** A timer for the next time at which there is work. It wakes the dispatcher and the loops. */
+/** A timer for the next time at which there is work. The alarm wakes the dispatcher and the loops. */
 import type { Millis } from '../model.ts';
 import type { Clock, Timer, TimerKind } from '../ports.ts';
 
@@ -17,7 +17,7 @@ export class Alarm {
   /** `atMs`: the time of day for which the timer is set; undefined if the timer is set for a delay. */
   #timer: { atMs: Millis | undefined; handle: Timer } | undefined;
 
-  /** `ring` must check what is due, because the alarm may ring before the time that was set. */
+  /** `ring` must check whether anything is due, because the alarm may ring before the time that was set. */
   constructor(clock: AlarmClock, ring: () => void, kind: TimerKind = 'work') {
     this.#clock = clock;
     this.#ring = ring;

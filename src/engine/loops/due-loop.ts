@@ -1,6 +1,6 @@
 /**
- * A loop that does due work in batches. It sleeps until the earliest known due time, and does not query the store until then
- * (P12).
+ * A loop that does due work in batches. The loop sleeps until the earliest known due time, and does not query the store
+ * before this time (P12).
  */
 
 import type { EngineDeps } from '../deps.ts';
@@ -9,12 +9,12 @@ import type { TimerKind } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { Alarm } from './alarm.ts';
 
-/** Pause after the store could not be read or written. */
+/** The pause after a failure of the store. */
 const STORE_RETRY_MS = 1_000;
 
 /**
- * Does a batch of the due work. Returns `'more'` when it has done something, otherwise the earliest time at which there is work
- * again: `Infinity` for never. Throws `StoreUnavailable`: work that was not saved is still due.
+ * Does a batch of the due work. Returns `'more'` if it has done any work; otherwise the earliest time at which work will
+ * be due, `Infinity` for never. Throws `StoreUnavailable`: work that was not saved is still due.
  */
 type DoBatch = () => Promise<'more' | Millis>;
 

@@ -4,10 +4,12 @@ import type { EngineDeps } from '../deps.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { Alarm } from './alarm.ts';
 
-/** Rows deleted in one transaction: a few milliseconds of work. */
+/** The maximum of rows that are deleted in one transaction: a few milliseconds of work. */
 const BATCH_ROWS = 500;
 
-/** A flow-control key is forgotten a day after its last use (contract M 16.9), which is stored to the hour. */
+/**
+ * A flow-control key is forgotten a day after its last use (contract M 16.9). The time of this use is exact to an hour.
+ */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
 /** The counts by minute are kept as long as logs, but no longer than this, so that a project has at most 43,200 rows. */
@@ -17,7 +19,7 @@ type RetentionContext = Pick<EngineDeps, 'clock' | 'log' | 'settings'> & { store
 
 export class RetentionLoop {
   readonly #context: RetentionContext;
-  /** For the next round; not set during a round. */
+  /** Starts the next round. Not set during a round. */
   readonly #alarm: Alarm;
   #isHastened = false;
   #round: Promise<void> | undefined;

@@ -1,4 +1,7 @@
-/** Optimistic concurrency control: repeats a decision whose data has changed before it was saved. */
+/**
+ * Optimistic concurrency control: repeats a decision if the data that it relies on has changed before the decision was
+ * saved.
+ */
 import { ApiError } from '../../protocol/errors.ts';
 
 /** The result of a round that saved nothing, because the data has changed since it was read. */
@@ -8,8 +11,8 @@ export const STALE = Symbol('stale');
 export const ROUNDS_MAX = 20;
 
 /**
- * Repeats `round`, which reads, decides and saves, until it is not stale. Throws `ApiError` 503 after 20 stale rounds: the client
- * can try again.
+ * Repeats `round`, which reads, decides and saves, until a round is not stale. Throws `ApiError` 503 after 20 stale
+ * rounds: the client can try again.
  */
 export async function retryWhileStale<T>(
   /** The name of the data that changes, for the error message. */

@@ -2,7 +2,7 @@
 import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
-/** Short compared with a network round trip, long compared with a turn of the event loop. */
+/** The duration of a slice: short compared with a network round trip, long compared with a turn of the event loop. */
 const SLICE_MS = 5;
 
 /** The slices of one long task, such as a request. */
@@ -19,7 +19,9 @@ export class Slices {
     this.#startedAtMs = clock.elapsedMs;
   }
 
-  /** Whether the slice has used up its time. Check this after each step of the work; if true, await `next`. */
+  /**
+   * Whether the slice has used up its time. Check this after each step of the work. If the result is true, await `next`.
+   */
   get isOver(): boolean {
     return this.#clock.elapsedMs - this.#startedAtMs >= this.#sliceMs;
   }

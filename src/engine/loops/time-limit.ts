@@ -2,7 +2,7 @@
 import type { Millis } from '../model.ts';
 import type { Machine } from '../ports.ts';
 
-/** Returns the result of `work`, or undefined if it takes longer than `limitMs`. The work itself is not stopped. */
+/** Returns the result of `work`, or undefined if `work` takes longer than `limitMs`. The work itself is not stopped. */
 export async function withTimeLimit<T>(
   clock: Pick<Machine, 'startTimer'>,
   limitMs: Millis,

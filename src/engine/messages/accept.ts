@@ -24,9 +24,9 @@ export interface AcceptContext {
   randomness: Randomness;
   deduplicationWindowMs: Millis;
   lazyAboveBytes: number;
-  /** New runs must be created later than this, so that they differ from earlier runs with the same id. */
+  /** New runs must be created later than this time, so that they differ from earlier runs with the same id. */
   runsCreatedAfterMs?: Millis;
-  /** Whether a message without a trace starts one. */
+  /** Whether a message without a trace starts a trace. */
   isTraced?: boolean;
 }
 
@@ -60,7 +60,7 @@ export function draftOf(
   return deduplication ? { message, deduplication } : { message };
 }
 
-/** The message as it was published. */
+/** The new message with the content of `command`. */
 export function newMessageOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Message {
   const { options } = command;
   const message: Message = {
@@ -80,7 +80,7 @@ export function newMessageOf(command: PublishCommand, key: MessageKey, context: 
   return message;
 }
 
-/** The earliest time of the first attempt. */
+/** The earliest time of the message's first attempt. */
 export function notBeforeOf(
   { delayMs = 0, notBeforeMs }: { delayMs?: Millis; notBeforeMs?: Millis },
   { nowMs, leadMs = 0 }: Pick<AcceptContext, 'nowMs' | 'leadMs'>,
@@ -95,7 +95,9 @@ function deduplicationHashOf(command: PublishCommand): string | undefined {
   return requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHash(contentOf(command));
 }
 
-/** As `deduplicationHashOf`, computed in `slices` for a large body. Returns undefined if no such hash is needed. */
+/**
+ * Like `deduplicationHashOf`, but computed in `slices`, for a large body. Returns undefined if no such hash is needed.
+ */
 export function slowDeduplicationHashOf(command: PublishCommand, slices: Slices): Promise<string> | undefined {
   if (command.options.deduplication?.by !== 'content' || command.body.length <= HASH_CHUNK_BYTES) return undefined;
   return contentHashInChunks(contentOf(command), () => (slices.isOver ? slices.next() : undefined));
@@ -114,5 +116,5 @@ function endpointUrlOf({ url, options }: PublishCommand): string | undefined {
   return options.settings.topicName === undefined ? undefined : url;
 }
 
-/** `Message.origin` of an accepted URL. Most messages go to a few destinations. */
+/** `Message.origin` of an accepted URL. Results are cached, because most messages go to a few destinations. */
 export const originOf: (url: string) => string = memo((url) => new URL(url).origin);

@@ -21,13 +21,13 @@ export type Accepted =
    * message would have started.
    */
   | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
-  /** All messages of the publish are rejected: the run of one of them has ended. */
+  /** All messages of the publish are rejected, because the run of one message has ended. */
   | { kind: 'runOver' }
-  /** No message of the publish was saved: one of its runs has changed and must be read again. */
+  /** No message of the publish was saved: a run of the publish has changed and must be read again. */
   | { kind: 'runChanged' }
   /**
-   * No message of the publish was saved: one of its runs must start after `latestMs`, the start of the last run with the
-   * same id.
+   * No message of the publish was saved: a run of the publish must start after `latestMs`, when the last run with the
+   * same id started.
    */
   | { kind: 'runTooEarly'; latestMs: Millis }
   /** All messages of the publish are rejected: the journal of a run would be too long. */

@@ -1,6 +1,6 @@
 /**
- * The callback messages that follow from an attempt (contract M 9). Pure, like `decide`, which calls it. A callback is a message
- * like any other, with its own attempts, logs and DLQ entry.
+ * The callback messages that follow from an attempt (contract M 9). Like `decide`, these functions are pure. A callback
+ * is an ordinary message, with its own attempts, logs and DLQ entry.
  */
 import { type CallbackReport, encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
@@ -20,8 +20,8 @@ import { followUpOf } from './follow-up.ts';
 export type CountedOutcome = Exclude<Outcome, { kind: 'interrupted' }>;
 
 /**
- * The callback after each attempt, and the failure callback when `change` makes the message dead. `atMs` is when the attempt
- * ended. An attempt that was rejected before anything was sent counts too.
+ * The callback after each attempt, and the failure callback if `change` makes the message dead. `atMs`: when the attempt
+ * ended. An attempt that was rejected before anything was sent counts, too.
  */
 export function callbacksOf(claimed: Claimed, ended: CountedOutcome, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
@@ -54,7 +54,9 @@ function callbackOf(
   return followUpOf(source, { url, method, header, body: encodeCallbackPayload(report), settings }, atMs);
 }
 
-/** The headers with `Content-Type: application/json`, unless another type is forwarded to the callback. */
+/**
+ * Returns the headers with `Content-Type: application/json`, unless they forward another content type to the callback.
+ */
 export function withContentType(header: HeaderMap): HeaderMap {
   const map = Object.assign(newHeaderMap(), header);
   map['Content-Type'] ??= ['application/json'];
@@ -62,8 +64,8 @@ export function withContentType(header: HeaderMap): HeaderMap {
 }
 
 /**
- * Besides the trace, a callback inherits only the dialect, the number of retries and the redaction of its source
- * (contract M 9.4, 19.4).
+ * The settings of a callback. In addition to the trace, a callback inherits only the dialect, the number of retries and
+ * the redaction of its source (contract M 9.4, 19.4).
  */
 function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
@@ -79,8 +81,8 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
 
 /**
  * The redaction that a callback inherits. Its payload repeats the body and the headers of the source, so the payload is
- * redacted if the body or the headers are. Headers that are redacted in the source are also redacted in the callback,
- * whose views must not show them.
+ * redacted if the body or the headers are redacted in the source. The headers that are redacted in the source are also
+ * redacted in the callback, because views of the callback must not show them.
  */
 function inheritedRedaction(redact: Redaction | undefined): Redaction | undefined {
   if (!redact || (!redact.body && redact.headers.length === 0)) return undefined;

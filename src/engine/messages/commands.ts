@@ -19,22 +19,26 @@ import {
 import { dlqIdIn, explainFinished } from './explain-finished.ts';
 import { FROM_CLIENT, savedOf } from './intake.ts';
 
-/** Log events that are read to explain a finished message. Older retries are not counted. */
+/** The maximum of log events that are read to explain a finished message. Older retries are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;
 
 /** How long an event of another cell is remembered as saved: the worker of that cell retries within seconds. */
 const EVENT_ONCE_MS = 86_400_000;
 
-/** Dead messages retried in one transaction: all their bodies are in memory at once. */
+/** The maximum of dead messages that one transaction retries, because all their bodies are in memory at once. */
 const RETRY_BATCH = 16;
 
-/** Messages that a bulk cancel finds with one query. */
+/** The maximum of messages that a bulk cancel finds with one query. */
 const CANDIDATE_BATCH = 500;
 
-/** Messages that a bulk cancel cancels in one transaction, about a millisecond of work: no publish waits longer. */
+/**
+ * Messages that a bulk cancel cancels in one transaction. This is about a millisecond of work, which no publish notices.
+ */
 const CANCEL_BATCH = 50;
 
-/** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two transactions. */
+/**
+ * The maximum of messages of a deleted queue that one transaction cancels. Other commands run between two transactions.
+ */
 const EMPTY_BATCH = 50;
 
 export function findMessage(
@@ -71,7 +75,7 @@ async function explainState(
   return explainFinished(log, { isInDlq });
 }
 
-/** The error of the failed attempt that the pending retry follows. */
+/** The error of the failed attempt before the pending retry. */
 async function failureOf(
   { store, clock }: EngineContext,
   projectId: ProjectId,
@@ -89,7 +93,9 @@ function explainLive({ clock, dispatcher }: EngineContext, live: LiveMessage, fa
   return explain(live, clock.nowMs(), { limitReason, failure });
 }
 
-/** Unfinished messages with the reason why each waits. The messages ahead of them are not counted. */
+/**
+ * Unfinished messages with the reason why each message waits. The messages ahead of them in their queues are not counted.
+ */
 export async function listUnfinished(
   context: EngineContext,
   projectId: ProjectId,
@@ -154,9 +160,9 @@ export async function cancelMatching(
 }
 
 /**
- * Publishes each DLQ entry again and removes it, in the order given. Returns undefined, with nothing changed, if an entry
- * does not exist. More than 16 entries are retried in batches. If an entry disappears meanwhile, the rest of its batch is
- * retried.
+ * Publishes each DLQ entry again and removes the entry, in the order of `dlqIds`. Returns undefined, with nothing
+ * changed, if an entry does not exist. More than 16 entries are retried in batches. If an entry disappears during the
+ * retry, the other entries of its batch are still retried.
  */
 export async function retryDead(
   context: EngineContext,
@@ -191,7 +197,7 @@ async function retryRemaining(
   return retried ?? (await retryRemaining(context, projectId, remainingIds, override));
 }
 
-/** Publishes all entries again, or no entry if one does not exist any more. */
+/** Publishes all entries again, or no entry if one of the entries no longer exists. */
 async function retryAll(
   engine: EngineContext,
   projectId: ProjectId,

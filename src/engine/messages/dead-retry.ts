@@ -1,4 +1,7 @@
-/** Retries from the DLQ: a dead message becomes a new one (contract M 17.3 and 17.4), as do the messages of a failed run. */
+/**
+ * Retries from the DLQ (contract M 17.3 and 17.4): a dead message becomes a new message, and so do the messages of a
+ * failed run.
+ */
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId, type RandomBytes } from '../../protocol/ids.ts';
 import type { CallbackSettings, PublishOptions } from '../../protocol/options/settings.ts';

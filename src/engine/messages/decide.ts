@@ -1,6 +1,7 @@
 /**
- * Decides how the outcome of an attempt changes its message. Pure, so that each rule of contract M 6.3, 8 and 17 is a table in a
- * test. The caller passes the time, and saves the decision and its follow-up messages in one transaction.
+ * Decides how the outcome of an attempt changes its message. All functions are pure, so that each rule of contract M 6.3,
+ * 8 and 17 is a table in a test. The caller passes the time, and saves the decision and its follow-up messages in one
+ * transaction.
  */
 
 import type { HeaderMap } from '../../protocol/options/settings.ts';
@@ -43,18 +44,19 @@ export type Decision =
 export interface FailedRun {
   ended: CountedOutcome;
   atMs: Millis;
-  /** Saved instead of the change when the run has already ended or continued. */
+  /** Saved instead of the change of the message if the run has already ended or continued. */
   changeIfOver: Change;
-  /** The run fails only while this is the last position of its journal; absent: always. */
+  /** The run fails only if this is still the last position of its journal; absent: always. */
   ifLastAt?: number;
 }
 
 /**
- * The response to the message has the result of its run. `runs/endings/returns.ts` decides about the run once it has been read.
+ * The response to the message contains the result of its run. After the run has been read, `runs/endings/returns.ts`
+ * decides about the run.
  */
 export interface ReturnedRun extends RunResponse {
   atMs: Millis;
-  /** The run as the call has read it; it may have changed since. */
+  /** The run as the call has read it. The run may have changed since. */
   run?: Run;
 }
 
@@ -63,11 +65,11 @@ export type SettleDecision = Extract<Decision, { kind: 'settle' }>;
 type ResponseOutcome = Extract<CountedOutcome, { kind: 'responded' }>;
 
 /**
- * Decides about a message by the outcome of its attempt. `nowMs` is the end of the attempt; `leadMs` is how far `nowMs`
+ * Decides about a message from the outcome of its attempt. `nowMs` is the end of the attempt; `leadMs` is how far `nowMs`
  * is ahead of the wall clock, because an endpoint names times of the wall clock.
  */
 export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs: Millis = 0): Decision {
-  // The clock may have been set back during the attempt: this must not reverse the order of the events.
+  // The clock may have been set back during the attempt, which must not reverse the order of the events.
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   switch (outcome.kind) {
     case 'responded':
@@ -139,12 +141,14 @@ function retryOrFinish(claimed: Claimed, failure: CountedOutcome, end: AttemptEn
 
 function canRetry(claimed: Claimed, failure: CountedOutcome): boolean {
   if (claimed.retried >= claimed.message.settings.maxRetries) return false;
-  // A request that HTTP cannot express now cannot be expressed later either.
+  // If HTTP cannot express a request now, it cannot express the request later either.
   if (failure.kind === 'unreachable') return failure.reason !== 'unsendable';
   return !isNonRetryable(failure.status, failure.header);
 }
 
-/** Whether the endpoint forbids a retry, which requires both the status and the header (contract M 8.5). */
+/**
+ * Whether the endpoint forbids a retry, for which the response must have both the status and the header (contract M 8.5).
+ */
 function isNonRetryable(status: number, header: HeaderMap): boolean {
   if (status !== 489) return false;
   const value = header['Upstash-Nonretryable-Error'] ?? header['Waypost-Nonretryable-Error'];
@@ -171,7 +175,8 @@ function retry(claimed: Claimed, failure: CountedOutcome, { atMs, leadMs }: Atte
 }
 
 /**
- * Parks the message. This is not a failed attempt: a retry helps only after other code is deployed, and then the run continues.
+ * Parks the message. Parking does not count as a failed attempt. A retry succeeds only after other code is deployed, and
+ * the run then continues.
  */
 function park(claimed: Claimed, response: ResponseOutcome, atMs: Millis): Decision {
   const parkings = (claimed.parkings ?? 0) + 1;
@@ -184,7 +189,10 @@ function park(claimed: Claimed, response: ResponseOutcome, atMs: Millis): Decisi
   return settle(claimed, response, atMs, change, cancelled(claimed, response, atMs));
 }
 
-/** The delay of the response, else of the publisher's expression, else the default backoff (contract M 8.2 to 8.4). */
+/**
+ * The delay before the retry: from the response if it names a delay, else from the publisher's expression if there is
+ * one, else the default backoff (contract M 8.2 to 8.4).
+ */
 function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: Millis): Millis {
   const requestedMs = failure.kind === 'responded' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
@@ -193,7 +201,10 @@ function delayBeforeRetryMs(claimed: Claimed, failure: CountedOutcome, wallMs: M
   return computed ?? defaultBackOffMs(claimed.retried + 1);
 }
 
-/** Makes the message dead. A message of a run also ends its run. `error` describes a failure whose status is a success. */
+/**
+ * Makes the message dead. A message of a run also ends its run. `error`: why a response with a successful status counts
+ * as failed.
+ */
 function toDeadLetters(
   claimed: Claimed,
   failure: CountedOutcome,
@@ -227,7 +238,10 @@ function cancelled(claimed: Claimed, failure: CountedOutcome, atMs: Millis): Cha
   return { next: { kind: 'finished' }, events: lastEvents(claimed, failure, atMs, 'CANCELED') };
 }
 
-/** The events of the last failed attempt and of the end of the message. `error` replaces the description of the failure. */
+/**
+ * The events of the last failed attempt and of the end of the message. `error`: a text to use instead of the description
+ * of the failure.
+ */
 function lastEvents(
   claimed: Claimed,
   failure: CountedOutcome,
@@ -274,7 +288,10 @@ function responseOf({ status, header, body }: ResponseOutcome): NonNullable<LogD
   return { status, header, body };
 }
 
-/** `follows` belongs to `change` only: a change by a cancellation has no follow-up messages (contract M 6.3.7). */
+/**
+ * Makes the decision to settle. `follows` belongs to `change` only: the change of a cancelled message has no follow-up
+ * messages (contract M 6.3.7).
+ */
 function settle(
   claimed: Claimed,
   ended: CountedOutcome,
@@ -289,7 +306,7 @@ function settle(
   return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
 }
 
-/** The follow-up messages. In a run, only a finished `context.call` has one: its result. */
+/** The follow-up messages. In a run, only a finished `context.call` has a follow-up message: the result of the call. */
 function followsOf(claimed: Claimed, ended: CountedOutcome, change: Change, atMs: Millis): FollowUp[] {
   const { run } = claimed.message.settings;
   if (!run) return callbacksOf(claimed, ended, change, atMs);

@@ -80,47 +80,47 @@ export const UNFINISHED_REASONS = [
   'cancelling',
 ] as const;
 
-/** All reasons, those of finished messages too. */
+/** All reasons, including the reasons of finished messages. */
 export const REASONS = [...UNFINISHED_REASONS, 'delivered', 'dead', 'cancelled'] as const;
 
 export interface Explanation {
   reason: (typeof REASONS)[number];
   sentence: string;
-  /** When the attempt started, for `attempting` and `cancelling`. */
+  /** When the attempt started. Present for `attempting` and `cancelling`. */
   sinceMs?: Millis;
-  /** When it becomes due, or became due. */
+  /** When the message becomes due, or became due. */
   dueAtMs?: Millis;
-  /** When it was finished. */
+  /** When the message was finished. */
   atMs?: Millis;
-  /** For a dead message, while it is in the DLQ. */
+  /** The DLQ id of a dead message. Present while the message is in the DLQ. */
   dlqId?: string;
   /** Retries already made. */
   retried: number;
   queueName?: string;
-  /** Messages of its queue that are ahead of it, for `queued`. */
+  /** For `queued`: the number of messages ahead of this one in its queue. */
   ahead?: number;
-  /** Which message blocks its queue, for `queued`. */
+  /** For `queued`: the message that blocks the queue. */
   blockedBy?: QueueBlocker;
   flowControlKey?: string;
-  /** Its latest replays, newest first; absent: none. */
+  /** The latest replays of the message, newest first; absent: none. */
   replays?: MessageId[];
 }
 
 type Reason = Omit<Explanation, 'retried'>;
 
 interface ExplainContext {
-  /** The limit that keeps the messages of its backlog from starting, as this worker knows it. */
+  /** The limit that keeps the messages of the endpoint backlog from starting, as far as this worker knows. */
   limitReason?: LimitReason | undefined;
-  /** The error of its last failed attempt. */
+  /** The error of the last failed attempt of the message. */
   failure?: string | undefined;
 }
 
-/** Explains what `live` waits for at `nowMs`. */
+/** Explains why `live` waits at `nowMs`. */
 export function explain(live: LiveMessage, nowMs: Millis, context: ExplainContext = {}): Explanation {
   return { ...reasonOf(live, nowMs, context), retried: live.retried };
 }
 
-/** Whether it waits for a retry: then the explanation includes its last failure. */
+/** Whether the message waits for a retry. If so, the explanation includes the last failure of the message. */
 export function isRetrying({ state, retried, isParked }: LiveMessage, nowMs: Millis): boolean {
   return (state.kind === 'due' || state.kind === 'flow') && retried > 0 && !isParked && state.dueAtMs > nowMs;
 }
@@ -246,14 +246,14 @@ export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'u
   explanation: Explanation;
 }
 
-/** The backlog with the limit that each wait list waits for; for origins, as this worker knows it. */
+/** The backlog with the limit for which each wait list waits. For origins, the limit is the one on this worker. */
 export interface ExplainedBacklog extends Omit<Backlog, 'origins' | 'queues' | 'keys'> {
   origins: (Explained<Backlog['origins'][number]> & {
-    /** So many attempts ended without a response that it has the smallest window. */
+    /** Whether so many attempts to the origin ended without a response that the origin has the smallest window. */
     isHeldBack: boolean;
   })[];
   queues: Explained<QueueWaitList>[];
-  /** Without the keys whose messages are about to be sent. */
+  /** Without keys whose messages are about to be sent. */
   keys: Explained<KeyWaitList>[];
 }
 

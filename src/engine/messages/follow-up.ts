@@ -1,4 +1,4 @@
-/** Makes messages that follow from another message. They are due at once. */
+/** Makes messages that follow from another message. Follow-up messages are due at once. */
 import type { FollowUp, Message, Millis } from '../model.ts';
 import { originOf } from './accept.ts';
 

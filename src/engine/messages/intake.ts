@@ -1,6 +1,6 @@
 /**
- * Saves new messages and dispatches them; all new messages pass through here. Each gets a delivery slot if it can be sent at
- * once. After the save, the messages with slots are sent, and unused slots are given back.
+ * Saves new messages and dispatches them; all new messages pass through here. A message that can be sent at once gets a
+ * delivery slot. After the save, the messages with slots are sent, and unused slots are given back.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -28,7 +28,10 @@ type IntakeContext = Pick<EngineDeps, 'clock' | 'randomness' | 'settings' | 'end
   reports: Pick<Reports, 'accepted'>;
 };
 
-/** Returns from the result of a save how each message was saved, in order; undefined or missing if it was not saved. */
+/**
+ * Reads from the result of a save how each message was saved, in order; undefined or missing for a message that was not
+ * saved.
+ */
 type SavedOf<Result> = (result: Result) => readonly (Saved | undefined)[];
 
 interface SaveOptions {
@@ -62,9 +65,10 @@ export class Intake {
   }
 
   /**
-   * Proposes a state for each draft and passes them to `save`. Afterwards no slot stays reserved, even if `save` fails. Returns
-   * and throws what `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in `dispatchSaved`.
-   * `isFromClient`: once the server is shutting down, throws `ApiError` 503. `slots`: used instead of the slots of the worker.
+   * Proposes a state for each draft and passes the new messages to `save`. Afterwards no slot stays reserved, even if
+   * `save` fails. Returns the result of `save` and rethrows its errors. Throws `StoreUnavailable` if there are no numbers
+   * for claim tokens. `mayBeAlone`: as in `dispatchSaved`. `isFromClient`: throws `ApiError` 503 once the server is
+   * shutting down. `slots`: used instead of the slots of the worker.
    */
   async save<Result>(
     drafts: readonly Draft[],
@@ -139,9 +143,9 @@ export function proposeState(draft: Draft, claimToken: ClaimToken, slots: Delive
 
 /**
  * Starts a message that was saved as claimed, or notes that the message waits. `saved`: how the message was saved;
- * undefined if it was not saved. An unused slot is given back. For a message that waits for a lane nothing is done here:
- * the store reports when the lane releases the message. `mayBeAlone`: false if the message follows from another message,
- * whose lane permit it may share.
+ * undefined if it was not saved. An unused slot is given back. If the message waits for a lane, this function does
+ * nothing: the store reports when the lane releases the message. `mayBeAlone`: false if the message follows from another
+ * message, whose lane permit it may share.
  */
 export function dispatchSaved(
   newMessage: NewMessage,

@@ -2,10 +2,13 @@
 import { reportsCodeChange, takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Claimed, Millis, Outcome } from '../model.ts';
 
-/** A minute is short compared with a deployment; an hour limits the cost of a run that nobody fixes. */
+/**
+ * The shortest and the longest time of parking. A minute is short compared with a deployment; an hour limits the cost of
+ * a run that nobody fixes.
+ */
 const PARKED_FOR_MS = { first: 60_000, max: 3_600_000 };
 
-/** The maximum length of the explanation, and of a body that is parsed for it. */
+/** The maximum length of the explanation, and of a body from which the explanation is parsed. */
 const SENTENCE_LENGTH_MAX = 1_000;
 const PAYLOAD_BYTES_MAX = 64 * 1024;
 

@@ -8,7 +8,10 @@ export interface PublishCommand {
   body: Uint8Array;
   callerIp?: string;
   options: PublishOptions;
-  /** Present when another run invokes the run that this message starts: then the body is the payload. */
+  /**
+   * Present when another run invokes the run that this message starts. The body of the message is then the payload of the
+   * new run.
+   */
   invocation?: Invocation;
 }
 
@@ -19,12 +22,12 @@ export interface Invocation {
   createdAtMs?: Millis;
   /** The step, verbatim. */
   step: Uint8Array;
-  /** The message that will carry the result, as the request describes it, and the features of its receiver. */
+  /** The message that will carry the result, as the request describes this message, and the features of its receiver. */
   result: ResultMessage;
   features: WorkflowFeature[];
 }
 
-/** The version of the accounts with which the caller was admitted. Absent: no other worker can change them. */
+/** The version of the accounts with which the caller was admitted. Absent: no other worker can change the accounts. */
 export interface Admitted {
   accountsVersion: number | undefined;
   /** Checks the caller again with the latest accounts, and returns their version. Throws `ApiError` 401 or 403. */
@@ -36,7 +39,7 @@ export interface Published {
   url: string;
   /** The run that was started, or that already exists. */
   run?: { id: string; createdAtMs: Millis };
-  /** True when an earlier message with the same deduplication id replaces this one. */
+  /** Whether an earlier message with the same deduplication id replaces this message. */
   deduplicated: boolean;
   /** The state of the earlier message, if that message will never be delivered. */
   state?: 'FAILED' | 'CANCELED';

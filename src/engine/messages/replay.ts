@@ -7,7 +7,8 @@ import type { DeadRetryOverride } from './dead-retry.ts';
 import type { PublishCommand } from './publish-command.ts';
 
 /**
- * Changes of a replay. `queueName`: null takes the message out of its queue. `removed`: headers that are not sent again.
+ * The changes of a replay. `queueName`: null takes the message out of its queue. `removed`: headers that are not sent
+ * again.
  */
 export interface ReplayChanges extends DeadRetryOverride {
   url?: string;
@@ -17,14 +18,14 @@ export interface ReplayChanges extends DeadRetryOverride {
 }
 
 /**
- * The publish that repeats `message`. Without a delay or a time in `changes`, the message is due at once. It is never
- * deduplicated.
+ * The publish that repeats `message`. Without a delay or a time in `changes`, the new message is due at once. The publish
+ * is never deduplicated.
  */
 export function replayOf(message: Message, changes: ReplayChanges): PublishCommand {
   const { url, body, queueName, removed, method, header, redact, delayMs, notBeforeMs, ...settings } = changes;
   const { queueName: storedQueue, topicName, endpointName, ...stored } = message.settings;
   const queue = queueName === undefined ? storedQueue : (queueName ?? undefined);
-  // Another URL is no endpoint of the group to which the message was published.
+  // If the URL is replaced, the message no longer goes to an endpoint of its group.
   const group = url === undefined ? { ...(topicName && { topicName }), ...(endpointName && { endpointName }) } : {};
   return {
     url: url ?? message.url,
@@ -55,8 +56,8 @@ function headerOf(stored: HeaderMap, changed: HeaderMap | undefined, removed: re
 }
 
 /**
- * The redacted parts of `message` that `changes` do not replace: `body`, and the headers by their config headers. A caller who
- * may not read these parts could otherwise send them to any URL.
+ * The redacted parts of `message` that `changes` do not replace: `body`, and each redacted header under its config
+ * header. A caller who may not read these parts must not send them to a URL of the caller's choice.
  */
 export function redactedPartsOf(message: Message, changes: ReplayChanges): string[] {
   const { redact } = message.settings;

@@ -29,7 +29,10 @@ export class Settler {
   readonly #dispatcher: Dispatcher;
   readonly #limit: AbortSignal;
 
-  /** `limit` aborts when the shutdown timeout has passed: messages that are not settled by then stay claimed. */
+  /**
+   * `limit` aborts when the shutdown timeout has passed. Messages that are not settled before `limit` aborts stay
+   * claimed.
+   */
   constructor(context: DeliveryContext, dispatcher: Dispatcher, limit: AbortSignal) {
     this.#context = context;
     this.#dispatcher = dispatcher;
@@ -104,8 +107,8 @@ export class Settler {
   }
 
   /**
-   * Retries `save` until it succeeds: a known outcome must not be lost because the disk was full for a while. When the time limit
-   * of the shutdown passes first, the message stays claimed and is sent again after the next start.
+   * Retries `save` until it succeeds: a known outcome must not be lost because the disk was full for a while. If the
+   * shutdown timeout passes first, the message stays claimed and is sent again after the next start.
    */
   async retryUntilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
     for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
@@ -157,7 +160,7 @@ function mayBeDone({ message }: Claimed, { change }: Settlement): boolean {
   return run !== undefined && takesCheckpoints(run) && change.events[0]?.state === 'DELIVERED';
 }
 
-/** Adds the follow-up messages. The end of a run refers to its failure callback, which has a key by now. */
+/** Adds the follow-up messages. The end of a run refers to the failure callback of the run, which has a key by now. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
   const change: Change = { ...settlement.change, follows };
   const failureCallback = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');

@@ -1,4 +1,4 @@
-/** URL groups: named lists of endpoints; one publish to a group goes to all of them (contract M 13). */
+/** URL groups, which are named lists of endpoints. A publish to a group goes to all its endpoints (contract M 13). */
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import { maskPassword } from '../../protocol/urls/masked-url.ts';
 import type { Millis } from '../model.ts';
@@ -15,9 +15,9 @@ export interface UrlGroup {
   name: string;
   createdAtMs: Millis;
   updatedAtMs: Millis;
-  /** In the order in which they were added. */
+  /** The endpoints, in the order in which they were added. */
   endpoints: Endpoint[];
-  /** Default config headers of every message that is published to the group; absent: none. */
+  /** The default config headers of each message that is published to the group; absent: no headers. */
   headers?: HeaderMap;
 }
 
@@ -27,7 +27,7 @@ export interface EndpointSelector {
   name?: string;
 }
 
-/** Quotas that are checked only when something is added; 0 means unlimited (contract M 20.1). */
+/** Quotas that are checked only when a group or an endpoint is added; 0 means unlimited (contract M 20.1). */
 export interface UrlGroupLimits {
   groupsMax: number;
   endpointsMax: number;
@@ -50,7 +50,7 @@ export function withEndpoints(endpoints: readonly Endpoint[], added: readonly En
   return result;
 }
 
-/** `endpoints` without those that match a selector (contract M 22.19). */
+/** Returns `endpoints` without the endpoints that match a selector (contract M 22.19). */
 export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
   return endpoints.filter((endpoint) => !selectors.some((selector) => matches(selector, endpoint)));
 }

@@ -1,6 +1,6 @@
 /**
- * Counts the events of each project's messages and runs by the minute. It counts in memory and adds its counts to the store from
- * time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
+ * Counts the events of each project's messages and runs by the minute. The counts are kept in memory and added to the
+ * store from time to time: a crash loses the last seconds. While no event happens, no counts are saved (P12).
  */
 import type { Store } from '../../store/store.ts';
 import { Alarm, type AlarmClock } from '../loops/alarm.ts';
@@ -9,17 +9,17 @@ import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
 import { addToHistogram, type Count, emptyMinute, type Minute, minuteOf } from './counts.ts';
 
-/** The time from the first count until the counts are saved, and the most that a crash can lose. */
+/** The time from the first count until the counts are saved: a crash loses at most the counts of this time. */
 const SAVE_AFTER_MS = 10_000;
 
-/** Minutes of a project that are kept while the store fails; older minutes are forgotten (P10). */
+/** The maximum of minutes of a project in memory while the store fails. Older minutes are forgotten (P10). */
 const UNSAVED_MAX = 60;
 
 export class MinuteCounter {
   readonly #store: Pick<Store['minutes'], 'addMinutes'>;
   readonly #log: EventLog;
   readonly #unsaved = new Map<ProjectId, Minute[]>();
-  /** Set while there are counts to save, unless they are being saved. */
+  /** Set while there are counts to save, except while a save is running. */
   readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
   #stopped = false;
@@ -30,7 +30,7 @@ export class MinuteCounter {
     this.#alarm = new Alarm(clock, () => this.#startRound(), 'upkeep');
   }
 
-  /** Adds `counts`. Ignores counts that are not kept by the minute. */
+  /** Adds `counts`, without the kinds that are not kept by the minute. */
   count(projectId: ProjectId, timeMs: Millis, counts: readonly Count[]): void {
     const minute = this.#minuteAt(projectId, timeMs);
     for (const name of counts) {
@@ -45,7 +45,7 @@ export class MinuteCounter {
     if (retried === 0) addToHistogram(minute.lag, endedAtMs - durationMs - firstDueAtMs(message));
   }
 
-  /** Saves all counts. Call it after the last event. */
+  /** Saves all counts. Call this method after the last event. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#alarm.cancel();
@@ -81,14 +81,17 @@ export class MinuteCounter {
     });
   }
 
-  /** Saves one project after the other, each in its own transaction. */
+  /** Saves the counts of each project in a transaction of its own, one project after the other. */
   async #saveAll(): Promise<void> {
     for (const projectId of [...this.#unsaved.keys()]) {
       if (!(await this.#save(projectId))) return;
     }
   }
 
-  /** Returns whether to continue. Counts are less important than deliveries, so no failure stops the worker. */
+  /**
+   * Returns whether to continue with the next project. Counts are less important than deliveries, so no failure stops the
+   * worker.
+   */
   async #save(projectId: ProjectId): Promise<boolean> {
     const minutes = this.#unsaved.get(projectId) ?? [];
     this.#unsaved.delete(projectId);

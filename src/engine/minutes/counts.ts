@@ -1,10 +1,11 @@
 /**
- * Maps events to counts. An event is counted once: the counts of each minute and the metrics of the worker use the same names.
+ * Maps events to counts. An event is counted only here, so the counts of each minute and the metrics of the worker use
+ * the same names.
  */
 import type { Change, Millis, NewMessage } from '../model.ts';
 
 export type Count =
-  /** New messages: published, scheduled, callbacks, steps of runs. */
+  /** New messages: publishes, and messages of schedules, callbacks and steps of runs. */
   | 'accepted'
   /** Results of steps of runs. */
   | 'steps'
@@ -13,7 +14,7 @@ export type Count =
   | 'failedAttempts'
   /** Failed attempts that will be retried. */
   | 'retries'
-  /** Messages that failed: they are dead, or finished without a DLQ entry. */
+  /** Messages that failed, both dead messages and messages that finished without a DLQ entry. */
   | 'dead'
   /** Dead messages and failed runs that entered the DLQ. */
   | 'deadLetters'
@@ -60,13 +61,13 @@ export const COUNTS_OF_MINUTES = [
   'runsCanceled',
 ] as const satisfies Count[];
 
-/** The counts of one minute. Each event is counted when it was saved, in the minute of its log entry. */
+/** The counts of one minute. Each event is counted when it is saved, in the minute of its log entry. */
 export interface Minute extends Record<(typeof COUNTS_OF_MINUTES)[number], number> {
   /** The start of the minute. */
   atMs: Millis;
   /** The durations of attempts: one number for each bucket. */
   latency: number[];
-  /** The times from when a message was due to its first attempt: one number for each bucket. */
+  /** The times between the due time of a message and its first attempt: one number for each bucket. */
   lag: number[];
 }
 

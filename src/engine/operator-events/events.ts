@@ -1,7 +1,7 @@
 /**
- * Publishes operator events (docs/operator-events.md). A fact is saved in the store together with the change that caused it.
- * Shortly after this worker is notified of a fact, it counts all saved facts and saves the messages that report them. So a crash
- * loses no fact, and only one of several workers reports it.
+ * Publishes operator events (docs/operator-events.md). A fact is saved in the store together with the change that caused
+ * the fact. Shortly after this worker is notified of a fact, it counts all saved facts and saves the messages that report
+ * them. So a crash loses no fact, and only one of several workers reports a fact.
  */
 
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -18,9 +18,9 @@ import type { OperatorEventKind } from './kinds.ts';
 import { NO_PROJECT, type OperatorEventsOptions, type OperatorFact, type Tally } from './model.ts';
 import { eventBody, type PublishedTally } from './text.ts';
 
-/** Facts within this time are reported together. */
+/** The time from the first fact until facts are counted: all facts in this time are reported together. */
 const COUNT_AFTER_MS = 1_000;
-/** Facts counted in one transaction. */
+/** The maximum of facts that are counted in one transaction. */
 const FACTS_MAX = 200;
 /** The retries of an event. With the default backoff, they take more than a day. */
 const RETRIES = 5;
@@ -72,7 +72,10 @@ export class OperatorEvents {
     return this.isPublished(kind) ? kind : undefined;
   }
 
-  /** The fact that a schedule was triggered `lagMs` late, or that its trigger failed; undefined for other triggers. */
+  /**
+   * The fact that a schedule was triggered `lagMs` late, or that its trigger failed. Returns undefined for a trigger in
+   * time.
+   */
   factOf(
     { projectId, id }: Pick<Schedule, 'projectId' | 'id'>,
     { key, lagMs, hasFailed }: { key: MessageKey; lagMs: Millis; hasFailed: boolean },
@@ -81,14 +84,14 @@ export class OperatorEvents {
     return { key, kind: 'schedule_missed', projectId, atMs: this.#context.clock.nowMs(), example: id };
   }
 
-  /** Notes that facts were saved in another transaction. */
+  /** Notes that another transaction has saved facts. */
   noteSaved(): void {
     this.#loop.noteNext(this.#context.clock.nowMs() + COUNT_AFTER_MS);
   }
 
   /**
-   * Notes that attempts to `origin` end without a response. Not reported for the operator's own endpoint, which is the
-   * origin that would get the report.
+   * Notes that attempts to `origin` end without a response. The fact is not reported if `origin` is the operator's own
+   * endpoint, to which the report would be sent.
    */
   noteHeldBack(origin: string): void {
     if (origin !== this.#origin) void this.note('origin_held', origin);
@@ -152,8 +155,8 @@ export class OperatorEvents {
     const quietUntilMs = nowMs + options.quietMs;
     const cell = options.cell?.();
     if (cell) {
-      // Saved in two transactions: after a crash between them, the event is published again, as the same message if the
-      // count is the same.
+      // The event is saved in two transactions: after a crash between them, it is published again. If the count is still
+      // the same, so is the message, which is then saved only once.
       await cell.saveElsewhere(message, hashOf(tally, cell.name));
       await store.operatorEvents.noteReported({ tally, quietUntilMs });
       return;

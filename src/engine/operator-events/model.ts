@@ -5,7 +5,9 @@ import type { OperatorEventKind } from './kinds.ts';
 /** The project of events that concern the whole server. */
 export const NO_PROJECT: ProjectId = 0;
 
-/** An occurrence that is not counted yet. It is saved in the transaction of the change that caused it, if there is one. */
+/**
+ * An occurrence that is not counted yet. The change that caused it, if there is one, is saved in the same transaction.
+ */
 export interface OperatorFact {
   /** Unique among facts: the key of the dead message, or a new number. */
   key: number;
@@ -16,7 +18,7 @@ export interface OperatorFact {
   example: string;
 }
 
-/** The count of one kind of fact in one project since the last event about it. */
+/** The count of one kind of fact in one project since the last event of this kind. */
 export interface Tally {
   kind: OperatorEventKind;
   projectId: ProjectId;
@@ -27,9 +29,9 @@ export interface Tally {
   example: string;
   /** No event of this kind and project is published before this time. */
   quietUntilMs: Millis;
-  /** The example in the latest event. */
+  /** The example that the latest event contains. */
   publishedExample?: string;
-  /** When the event is published; absent: the count is below the threshold. */
+  /** When the event must be published; absent while the count is below the threshold. */
   dueAtMs?: Millis;
 }
 
@@ -44,15 +46,15 @@ export interface OperatorEventRules {
 /** The server's settings for operator events. */
 export interface OperatorEventsOptions extends OperatorEventRules {
   url: string;
-  /** The project that owns the messages of the events, and whose keys sign them. */
+  /** The project that owns the messages of the events, and whose keys sign these messages. */
   projectId: ProjectId;
   projectName: (projectId: ProjectId) => string;
-  /** The worker's cell; returns undefined while there is only one cell. */
+  /** Returns the worker's cell, or undefined while there is only one cell. */
   cell?: () => { name: string; saveElsewhere: SaveElsewhere } | undefined;
   storage: {
-    /** A database of more bytes causes an event; 0: never. */
+    /** A database with more bytes than this causes an event; 0: no size causes an event. */
     bytesMax: number;
-    /** Less free space than this causes an event. */
+    /** Free space below this number of bytes causes an event. */
     freeBytesMin: number;
     /** Free space on the database's disk; absent: the database is on another machine. */
     readFreeBytes?: () => Promise<number>;

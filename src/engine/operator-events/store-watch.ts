@@ -11,7 +11,7 @@ import { StoreFull, StoreUnavailable } from '../store-errors.ts';
 import type { OperatorEvents } from './events.ts';
 import { NO_PROJECT } from './model.ts';
 
-/** Pauses before each request that reports a full store. */
+/** The pause before each of the requests that report a full store. */
 const PAUSES_MS = [0, 10_000, 60_000, 600_000];
 
 export class StoreWatch {
@@ -92,7 +92,7 @@ export class StoreWatch {
     this.#wasFilling = isFilling;
   }
 
-  /** Returns the free space, or undefined if it could not be read. A failed check is only logged. */
+  /** Returns the free space, or undefined if the free space could not be read. A failed check is only logged. */
   async #freeBytes(): Promise<number | undefined> {
     const { log } = this.#context;
     try {

@@ -3,7 +3,10 @@ import type { Millis } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from './model.ts';
 
-/** The kinds that each worker detects by itself: in a quiet time, only one detection is published. */
+/**
+ * The kinds that each worker detects by itself. During a quiet time, further detections of the published example are
+ * ignored.
+ */
 const DETECTED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
 
 /**

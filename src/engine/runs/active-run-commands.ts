@@ -1,4 +1,4 @@
-/** Commands of clients on active runs: reads, completes and cancels one or many (contract W 17.2). */
+/** Commands of clients that read, complete or cancel active runs, one or many at a time (contract W 17.2). */
 import type { EndState, JournalEntry, Run, RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
 import { retryWhileStale, STALE } from '../loops/retry-while-stale.ts';
@@ -8,15 +8,15 @@ import type { ActiveRunFilter } from './dead/dead-run-store.ts';
 import { draftEnding, type EndingDraft, type RunEnd } from './endings/endings.ts';
 import type { RunEndResult } from './stores.ts';
 
-/** Runs that a bulk cancel reads with one query. */
+/** The maximum of runs that a bulk cancel reads with one query. */
 const READ_BATCH = 500;
-/** Runs ended in one transaction. It delays publishes by about a millisecond. */
+/** The maximum of runs that one transaction ends. Such a transaction delays publishes by about a millisecond. */
 const END_BATCH = 20;
 
 /** The state and the result with which a command ends a run. */
 type EndByCommand = Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> };
 
-/** Selects one of several successive runs with the same id. Absent: the active one. */
+/** Selects one of several successive runs with the same id. If both members are absent, selects the active run. */
 export interface RunSelector {
   createdAtMs?: Millis | undefined;
   runKey?: RunKey | undefined;
@@ -28,7 +28,7 @@ export interface ActiveRun {
   hidesBodies: boolean;
 }
 
-/** `undefined` when no such run is active; a run that has just ended may still be returned. */
+/** Returns undefined if no such run is active. A run that has just ended may still be returned. */
 export async function findActiveRun(
   { active }: EngineContext,
   projectId: ProjectId,
@@ -38,7 +38,10 @@ export async function findActiveRun(
   return run && { hidesBodies: run.config.redact?.body ?? false };
 }
 
-/** The whole journal, as in deliveries. Returns undefined if no run with this id (and `runKey`, if given) is active. */
+/**
+ * Returns the whole journal, in the form of a delivery. Returns undefined if no run with this id (and `runKey`, if given)
+ * is active.
+ */
 export async function readJournal(
   { store, active }: EngineContext,
   projectId: ProjectId,
@@ -116,7 +119,7 @@ export async function cancelRunsMatching(
   return cancelled;
 }
 
-/** Cancels the active runs with these `names`, in batches. Returns how many it has cancelled. */
+/** Cancels the active runs with these `names`, in batches. Returns the number of cancelled runs. */
 async function cancelAll<Name>(
   context: EngineContext,
   names: readonly Name[],
@@ -142,7 +145,7 @@ async function cancelAll<Name>(
   return cancelled;
 }
 
-/** Ends `runs` in one transaction. Returns the result for each. Throws `StoreUnavailable`. */
+/** Ends `runs` in one transaction. Returns the result for each run. Throws `StoreUnavailable`. */
 async function endRuns(
   context: EngineContext,
   runs: readonly Run[],

@@ -25,13 +25,13 @@ import type { Message, MessageKey, NewRecord, NewRun } from '../model.ts';
 import { spanOfRun, traceWithin } from '../spans.ts';
 import { entryOf, recordOf } from './entries.ts';
 
-/** The keys of a message and of a record that may be saved with it. */
+/** The keys of a message, and of the record that may be saved with the message. */
 export interface DraftKeys {
   key: MessageKey;
   recordKey: MessageKey;
 }
 
-/** The first message of a new run. `parent`: the run that invokes the new run, if there is one. */
+/** The first message of a new run. `parent`: the run that invokes the new run, if it was invoked. */
 export function draftOfStart(
   command: PublishCommand,
   start: RunStart,
@@ -60,7 +60,7 @@ export function draftOfStart(
   const { callback: _callback, failureCallback, ...settings } = published.settings;
   const message: Message = { ...published, settings: { ...settings, run: runSettings } };
   if (config.trace) message.settings.trace = config.trace;
-  // A run that keeps its configuration has the failure callback in that configuration.
+  // A run that keeps its configuration has its failure callback there, so the message does not repeat the callback.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: runSettings.id, url: runSettings.url, createdAtMs: runSettings.createdAtMs, config };
   if (parent && command.invocation)
@@ -83,8 +83,8 @@ function withTraceOf(parent: Run | undefined, command: PublishCommand, { isTrace
 }
 
 /**
- * The second phase of a trigger: the library at the URL has identified itself, and the first message is sent again in the format
- * of that library (contract W 5.3). The trigger's configuration does not change.
+ * The second phase of a trigger: the library at the URL has identified itself, and the first message is sent again in the
+ * format of this library (contract W 5.3). The trigger's configuration does not change.
  */
 export function draftOfAdoption(
   command: PublishCommand,

@@ -10,7 +10,10 @@ import { type Draft, originOf } from '../messages/accept.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { FollowUp, Message, Millis, NewEntry, NewRecord } from '../model.ts';
 
-/** Adds to the entry of a message the bytes that it adds to deliveries, and the size above which the endpoint fetches them. */
+/**
+ * Adds two sizes to the entry of a message: the bytes that the entry adds to deliveries, and the size above which the
+ * endpoint fetches them.
+ */
 export function entryOf(
   message: Message,
   fields: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
@@ -33,7 +36,9 @@ export function draftOfFollowUp(
   return entry ? { ...draft, entry: entryOf(message, entry, lazyAboveBytes) } : draft;
 }
 
-/** The record of a wait or an invocation in the journal of `run`, never sent. `body` of `parts` is the waiting step. */
+/**
+ * The record of a wait or an invocation in the journal of `run`, which is never sent. `parts.body` is the waiting step.
+ */
 export function recordOf(
   run: Run,
   entry: Pick<NewEntry, 'kind' | 'entryKey'>,

@@ -8,23 +8,26 @@ import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Claimed, ProjectId } from '../model.ts';
 
-/** Bytes of all cached entries. */
+/** The maximum bytes of all cached entries. */
 const BYTES_MAX = 32 * 1024 * 1024;
-/** A larger journal is not cached but read each time: it would evict all others. */
+/** A journal with more bytes than this is not cached but read each time, because it would evict all other journals. */
 const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
 /** The approximate memory overhead of a journal, and of each entry, in addition to the bytes of entries. */
 const JOURNAL_OVERHEAD = 192;
 const ENTRY_OVERHEAD = 512;
-/** An eviction removes many journals at once, because a `Map` skips all removed keys to find its oldest one. */
+/** An eviction removes many journals at once, because a `Map` skips all removed keys to find its oldest key. */
 const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
   position: number;
-  /** A copy: a small `Buffer` is a view of a larger one, and would keep the larger one in memory. */
+  /**
+   * A copy of the bytes: a small `Buffer` is a view of a larger buffer, and would keep all of the larger buffer in
+   * memory.
+   */
   encoded: Uint8Array;
 }
 
-/** The entries up to the position `upTo`, without those that deliveries omit. */
+/** The entries up to the position `upTo`, without the entries that deliveries omit. */
 interface Journal {
   entries: readonly EncodedEntry[];
   upTo: number;
@@ -57,7 +60,9 @@ export class JournalBodies {
     this.#journals.delete(runKey);
   }
 
-  /** The journal to send as the body; `undefined`: the body of the message itself is sent. Throws `StoreUnavailable`. */
+  /**
+   * Returns the journal to send as the body, or undefined if the message's own body is sent. Throws `StoreUnavailable`.
+   */
   bodyOf({ message, journal }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
     const { run } = message.settings;
     if (!run || !journal || run.callType === 'toCallback') return undefined;
@@ -72,7 +77,7 @@ export class JournalBodies {
     return bodyUpTo(cached, journal.position);
   }
 
-  /** Like `bodyOf`, but without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
+  /** Like `bodyOf`, but the journal is without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
   async entriesOf({ message, journal }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
     const { run } = message.settings;
     if (!run || !journal || journal.bytes === 0) return undefined;
@@ -103,7 +108,7 @@ export class JournalBodies {
       toPosition: position,
     });
     const whole = withEntries(cached ?? EMPTY_JOURNAL, missing, position);
-    // If the cached journal has changed during the read, it may have more entries.
+    // If the cached journal has changed during the read, the cached one may have more entries, and is kept.
     if (this.#journals.get(runKey) === cached) this.#cache(runKey, whole);
     return bodyUpTo(whole, position);
   }

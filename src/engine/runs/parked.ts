@@ -3,10 +3,10 @@ import type { RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
 import type { ProjectId } from '../model.ts';
 
-/** Messages made due concurrently, each in a small transaction. */
+/** The maximum of messages that are made due concurrently, each in a small transaction. */
 const BATCH = 100;
 
-/** Resumes the run if it is parked. Returns whether it was parked, or undefined if no such run is active. */
+/** Resumes the run if it is parked. Returns whether the run was parked, or undefined if no such run is active. */
 export async function resumeParkedRun(
   context: EngineContext,
   projectId: ProjectId,

@@ -1,4 +1,7 @@
-/** Makes and saves publishes. It reads the workflow runs to which they belong, and retries when one of these runs has changed. */
+/**
+ * Makes and saves publishes. Reads the workflow runs to which the publishes belong, and retries when one of these runs
+ * has changed.
+ */
 
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/options/settings.ts';
@@ -21,10 +24,10 @@ import { type ActiveRuns, wasCreatedAt } from './active-runs.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
-/** A publish fails with 503 when the accounts change this many times before it is saved. */
+/** A publish fails with 503 if the accounts change this many times before the publish is saved. */
 const READMISSIONS_MAX = 5;
 
-/** The drafts of one round of a publish, and the cached runs on which they rely. */
+/** The drafts of one round of a publish, and the cached runs on which these drafts rely. */
 interface DraftedPublish {
   drafts: Draft[];
   /** Runs that were taken from the cache and may be outdated. */
@@ -58,7 +61,7 @@ export async function publishAll(
       if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal.kind === 'runTooEarly') runsCreatedAfterMs = Math.max(runsCreatedAfterMs, refusal.latestMs);
-      // All runs were read from the store and none from the cache, so one of them has really ended.
+      // All runs were read from the store and none from the cache, so one of these runs has really ended.
       if (refusal.kind === 'runOver' && cachedRuns.length === 0) throw runOver();
       for (const run of cachedRuns) active.forget(projectId, run.id);
     } catch (error) {
@@ -137,7 +140,7 @@ async function draftOfRun(
   if (request.isBySdk && request.runId !== undefined) {
     const run = await active.read(context.projectId, request.runId);
     if (!run) throw runOver();
-    // If the run has already continued, this is handled like any repeated trigger.
+    // If the run has already continued, this publish is handled like every repeated trigger.
     if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
   }
   const { invocation } = command;
@@ -145,7 +148,9 @@ async function draftOfRun(
   return draftOfStart(command, request, parent, keys, context);
 }
 
-/** The active run with this id. Throws `ApiError` 400 if there is none, or if it was created at another time. */
+/**
+ * The active run with this id. Throws `ApiError` 400 if no such run is active, or if the run was created at another time.
+ */
 async function runOf(
   active: ActiveRuns,
   projectId: ProjectId,
@@ -196,14 +201,16 @@ function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Acc
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
   const runSettings = message.settings.run;
   if (!entry || !runSettings || accepted?.kind !== 'accepted' || !accepted.journal) return;
-  // The first message of this run has replaced another one, so cached bodies are outdated.
+  // The first message of this run has replaced another message, so cached bodies are outdated.
   if (run?.isBySdk) bodies.forget(entry.runKey);
   if (runSettings.init === 'unknown' || isDelayed(message)) return;
   const { position } = accepted.journal;
   bodies.note(entry.runKey, { position, messageId: message.id, callType: runSettings.callType, body: message.body });
 }
 
-/** Whether the message is delayed: then nothing is cached, because this would evict entries that are needed sooner. */
+/**
+ * Whether the message is delayed. If so, its entry is not cached, because it would evict entries that are needed sooner.
+ */
 function isDelayed({ notBeforeMs, createdAtMs }: Message): boolean {
   return notBeforeMs > createdAtMs;
 }

@@ -11,7 +11,7 @@ export type RunEndResult =
    * `cancelRemaining` cancels the others.
    */
   | { kind: 'ended'; follows: Saved[]; isMoreLeft?: true }
-  /** The run has changed since the ending was made: read it again. */
+  /** The run has changed since the ending was made, so the run must be read again. */
   | { kind: 'changed' }
   /** The run has already ended, or never existed. */
   | { kind: 'over' };
@@ -29,7 +29,7 @@ export interface ParkedMessage extends ParkedPosition {
 /** The request of a run to wait for an event. */
 export interface WaitCommand {
   runId: string;
-  /** When the run was created, if the sender gives it: successive runs may have the same id. */
+  /** When the run was created, if the sender gives this time: successive runs may have the same id. */
   createdAtMs?: Millis;
   eventId: string;
   /** The timeout as the client sent it. */
@@ -40,7 +40,7 @@ export interface WaitCommand {
   stepId: number;
   /** The features that the receiver of the result supports. */
   features: WorkflowFeature[];
-  /** The messages with the result of the wait, before the configuration of the run is applied. */
+  /** The message with the result of the wait, before the configuration of the run is applied. */
   notified: ResultMessage;
   timedOut: ResultMessage;
   /** Header maps as the list of waiters shows them. */
@@ -80,14 +80,14 @@ export interface PendingEvent {
   body: Uint8Array;
 }
 
-/** Limits of a run's pending events. */
+/** The limits of a run's pending events. */
 export interface PendingEventLimits {
   events: number;
-  /** The size of all bodies; a single event may be larger. */
+  /** The maximum size of all bodies together. A single event may be larger. */
   bytes: number;
 }
 
-/** The outcome of registering a wait. */
+/** The result of registering a wait. */
 export type WaitOutcome =
   | { kind: 'registered' }
   /** The wait took a pending event, and its result was saved. */
@@ -97,7 +97,7 @@ export type WaitOutcome =
   | { kind: 'over' }
   /** The journal of the run is over its limit. */
   | { kind: 'journalFull'; limit: number }
-  /** The run or its pending events have changed: read them again. */
+  /** The run or its pending events have changed, and must be read again. */
   | { kind: 'changed' };
 
 /** A position in the list of all waiters of a project. */

@@ -14,13 +14,16 @@ export interface ScheduleCommand {
   destination: Destination;
   body: Uint8Array;
   callerIp?: string;
-  /** `cron` is valid; `scheduleId` is minted when it is absent. */
+  /** `cron` is valid. If `scheduleId` is absent, it is generated. */
   options: PublishOptions & { cron: string };
   /** The headers that are merged with the group's headers at each trigger; only with a URL group. */
   kept?: SavedHeaders;
 }
 
-/** Creates a schedule, or replaces the one with its id except the pause and the state of its earlier triggers. */
+/**
+ * Creates a schedule, or replaces the schedule with the same id, which keeps its pause and the state of its earlier
+ * triggers.
+ */
 export async function createSchedule(
   context: EngineContext,
   projectId: ProjectId,

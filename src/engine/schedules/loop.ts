@@ -26,9 +26,12 @@ import {
 } from './schedules.ts';
 import type { DueSchedule } from './store.ts';
 
-/** Schedules read together, and the bytes of their bodies. */
+/** The maximum of schedules that are read together, and of the bytes of their bodies. */
 const READ_BATCH = { limit: 200, bytesMax: 4 * 1024 * 1024 };
-/** Messages saved in one transaction, and their bytes, unless a single trigger has more. Larger transactions delay publishes. */
+/**
+ * The maximum of messages and of bytes in one transaction, unless a single trigger has more. Larger transactions delay
+ * publishes.
+ */
 const SAVE_BATCH = { messages: 200, bytes: 4 * 1024 * 1024 };
 /** The limits of a single trigger of a URL group, the same as for one publish to the group. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
@@ -41,7 +44,7 @@ interface ScheduleDecision {
   error?: string;
 }
 
-/** The loop must be notified of the next time of each schedule that is saved (`noteNext`). */
+/** Starts the loop. The loop must be notified of the next time of each schedule that is saved (`noteNext`). */
 export function scheduleLoop(context: EngineContext): DueLoop {
   const { clock, log } = context;
   const triggers = new Triggers(context);
@@ -73,7 +76,10 @@ class Triggers {
     return 'more';
   }
 
-  /** Resets schedules that were triggered while the clock was far ahead: they would wait until that wrong time. */
+  /**
+   * Resets schedules that were triggered while the clock was far ahead. Otherwise such a schedule would wait until the
+   * wrong time.
+   */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#context;
     this.mayHaveStranded = false;
@@ -95,7 +101,7 @@ class Triggers {
     }
   }
 
-  /** The current URL groups that the schedules name. Missing groups are left out. */
+  /** The current URL groups to which the schedules publish. Missing groups are left out. */
   async #groupsOf(due: readonly DueSchedule[]): Promise<Map<string, UrlGroup>> {
     const groups = new Map<string, UrlGroup>();
     for (const { schedule } of due) {
@@ -215,7 +221,10 @@ function recoveryOf(schedule: Schedule, version: number, nowMs: Millis): Schedul
   return { key: schedule.key, fromVersion: schedule.state.version, state, messages: [] };
 }
 
-/** The result of `make`, or its error. The schedule shows the error, since no client waits for a response. */
+/**
+ * Returns the result of `make`, or the error that it throws. The schedule shows the error, since no client waits for a
+ * response.
+ */
 function catchApiError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
   try {
     return { made: make() };

@@ -1,4 +1,7 @@
-/** The state of schedules, and the decision when and what they publish (contract M 15). Pure; `loop.ts` applies it. */
+/**
+ * The state of schedules, and the decision when they are triggered and which messages they publish (contract M 15). Pure;
+ * `loop.ts` applies the decision.
+ */
 
 import { ApiError } from '../../protocol/errors.ts';
 import type {
@@ -47,14 +50,17 @@ export interface SchedulePlan {
   kept?: SavedHeaders;
 }
 
-/** The changing part of a schedule. Each change assigns a new version, against which the next change is checked. */
+/**
+ * The changing part of a schedule. Each change assigns a new version, and is saved only if the previous version is
+ * unchanged.
+ */
 export interface ScheduleState {
-  /** Unique among all versions of all schedules. */
+  /** A number that is unique among all versions of all schedules. */
   version: number;
   isPaused: boolean;
   /** When the next trigger is due, unless the schedule is paused. A pause does not change this time. */
   nextAtMs: Millis;
-  /** Times up to this one are never triggered again. Absent: there was no trigger yet. */
+  /** The times up to this one are never triggered again. Absent until the first trigger. */
   passedUntilMs?: Millis;
   /** The latest trigger; its messages have consecutive keys. Absent: there was none. */
   lastTrigger?: { atMs: Millis; firstKey: MessageKey; messages: number };
@@ -62,7 +68,10 @@ export interface ScheduleState {
   error?: string;
 }
 
-/** Sets the next state of a schedule, if its version is still `fromVersion`, and saves its messages in the same transaction. */
+/**
+ * The next state of a schedule, and its new messages. Both are saved in one transaction, if the version is still
+ * `fromVersion`.
+ */
 export interface ScheduleChange {
   key: number;
   fromVersion: number;
@@ -80,13 +89,13 @@ export interface TriggeredMessage {
   state: TriggeredState;
 }
 
-/** A trigger that is later than this counts as missed. A minute is the finest resolution of a cron expression. */
+/** A trigger that is late by more than this counts as missed. A minute is the finest resolution of a cron expression. */
 export const LATE_MS = 60_000;
 
 /**
- * When a clock was set back by no more than this, a schedule waits until the times that were already triggered have
- * passed. A wrong time zone makes no larger difference. A larger difference means that the clock was wrong before, and
- * the schedule must not wait until that wrong time.
+ * If a clock was set back by no more than this, a schedule waits until the times that were already triggered have passed:
+ * a wrong time zone makes no larger difference. If the clock was set back by more, it was wrong before, and the schedule
+ * must not wait until that wrong time.
  */
 export const SET_BACK_MS_MAX = 24 * 3_600_000;
 
@@ -151,8 +160,8 @@ function triggerEach(
 }
 
 /**
- * The messages of one trigger: one, or one for each endpoint of `group`. Throws `ApiError`, whose text the schedule shows as its
- * error.
+ * The messages of one trigger: one message, or one for each endpoint of `group`. Throws `ApiError`, whose text the
+ * schedule shows as its error.
  */
 export function messagesOfTrigger(
   { plan, id }: Schedule,

@@ -10,6 +10,6 @@ export interface DueSchedule {
 
 export interface ScheduleView {
   schedule: Schedule;
-  /** The messages of the latest trigger that the store still has, in the order of its endpoints. */
+  /** The messages of the latest trigger that the store still has, in the order in which the trigger made them. */
   lastMessages: TriggeredMessage[];
 }

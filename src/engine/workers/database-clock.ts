@@ -1,7 +1,7 @@
 /**
- * The common time of all workers on one database. The database's clock decides, and each heartbeat of a worker measures it.
- * Between heartbeats the worker counts elapsed time, so setting the machine's clock has no effect. When the database's clock is
- * set back, time continues from its former value, for all workers.
+ * The common time of all workers on one database. The database's clock decides, and each heartbeat of a worker measures
+ * this clock. Between heartbeats the worker counts elapsed time, so setting the machine's clock has no effect. When the
+ * database's clock is set back, time continues from its former value, for all workers.
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
@@ -21,7 +21,7 @@ export class DatabaseClock implements Clock {
     return this.wallMs() + this.#lead.ms;
   }
 
-  /** The machine's time until the first measurement. */
+  /** Until the first measurement, the machine's time. */
   wallMs(): Millis {
     return this.#offsetMs === undefined ? this.#machine.wallMs() : Math.floor(this.#offsetMs + this.#machine.elapsedMs);
   }
@@ -38,16 +38,16 @@ export class DatabaseClock implements Clock {
     this.#lead.onJump(listener);
   }
 
-  /** The database's clock is the wall clock. */
+  /** How far `nowMs` is ahead of the database's clock, which is the wall clock here. */
   get leadMs(): Millis {
     return this.#lead.ms;
   }
 
   /**
    * Notes that the database's clock showed `wallMs` at some moment between `requestedAtMs` and now, both in elapsed time.
-   * An offset that fits this measurement is kept: a slow response is imprecise, and must not move the worker's time back
-   * and forth. The first offset is the lowest possible one: a higher offset could later look like a clock that was set
-   * back. `leadMs`: how far other workers are ahead of the database's clock.
+   * If the current offset fits this measurement, it is kept: a slow response is imprecise, and must not move the worker's
+   * time back and forth. The first offset is the lowest possible one: a higher offset could later look like a clock that
+   * was set back. `leadMs`: how far other workers are ahead of the database's clock.
    */
   correct(wallMs: Millis, requestedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;

@@ -1,8 +1,9 @@
 /**
- * Shows the other workers on the database that this one is alive. The others expire a worker that sends no heartbeat in time
- * (`Rescue`). So a worker that cannot be sure of its heartbeats stops its attempts before that (`Fence`).
+ * Shows the other workers on the database that this worker is alive. The others expire a worker that sends no heartbeat
+ * in time (`Rescue`). So a worker without a recent successful heartbeat stops its attempts before the others may expire
+ * it (`Fence`).
  *
- * The response to a heartbeat also has the database's time, and makes up for lost notifications.
+ * The response to a heartbeat also has the database's time, and reports work of which a notification may have been lost.
  */
 
 import type { Store } from '../../store/store.ts';
@@ -15,16 +16,21 @@ import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
 import { type HeartbeatRecovery, Rescue, type RescueContext, type RescueListeners } from './rescue.ts';
 import type { HeartbeatResponse } from './store.ts';
 
-/** Heartbeats per timeout. At least one of them must succeed. */
+/** The number of heartbeats in the time of one timeout. At least one of these heartbeats must succeed. */
 const HEARTBEATS_PER_TIMEOUT = 3;
-/** Fraction of the timeout after which a failed heartbeat is retried. */
+/** The fraction of the timeout after which a failed heartbeat is retried. */
 const RETRY_FRACTION = 1 / 15;
-/** A first heartbeat that takes longer measures the time too imprecisely, and is sent again: at most `QUICK_TRIES` in all. */
+/**
+ * A first heartbeat that takes longer measures the time too imprecisely, and is repeated: at most `QUICK_TRIES` are sent.
+ */
 const FIRST_HEARTBEAT_MS_MAX = 500;
 const FIRST_HEARTBEATS_MAX = 3;
-/** The version that a worker reports when it uses no accounts of this store. */
+/** The version of the accounts that a worker reports if it uses no accounts of this store. */
 const NO_ACCOUNTS = 0;
-/** How long a stopping worker waits until the store has recorded its end. Otherwise other workers expire it. */
+/**
+ * How long a stopping worker waits until the store has recorded its end. If the end is not recorded, other workers expire
+ * it.
+ */
 const LEAVE_WAIT_MS = 1_000;
 
 type HeartbeatContext = RescueContext &
@@ -40,7 +46,7 @@ export interface HeartbeatListeners extends RescueListeners {
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
-  /** An ended run still has messages. */
+  /** Notes that an ended run still has messages. */
   noteEndedRun(): void;
 }
 
@@ -57,7 +63,7 @@ export class Heartbeat {
   #stopped = false;
   /** The heartbeat in progress. */
   #sending: Promise<void> | undefined;
-  /** The work after a heartbeat, while it is in progress. */
+  /** The work that a heartbeat asked for, while this work is in progress. */
   #recovering: Promise<void> | undefined;
   #sent = 0;
   #others: readonly WorkerId[] = [];
@@ -84,7 +90,9 @@ export class Heartbeat {
     return this.#others;
   }
 
-  /** Whether this worker has the lowest id: it does the work that only one of all workers does. */
+  /**
+   * Whether this worker has the lowest id. The worker with the lowest id does the work that only one of all workers does.
+   */
   get isFirst(): boolean {
     return this.#others.every((other) => other > this.#context.worker);
   }
@@ -149,7 +157,10 @@ export class Heartbeat {
     if (this.#listeners && !this.#sending) this.#alarm.setIn(0);
   }
 
-  /** Call it when no attempt is left. Resolves when the store has recorded the end of this worker, or after `LEAVE_WAIT_MS`. */
+  /**
+   * Call this method when no attempt is left. Resolves when the store has recorded the end of this worker, or after
+   * `LEAVE_WAIT_MS`.
+   */
   async stop(): Promise<void> {
     const { store, worker } = this.#context;
     const { clock } = this.#recovery;
@@ -194,7 +205,7 @@ export class Heartbeat {
     return response;
   }
 
-  /** Repeats the first heartbeat, a few times, while it is too slow to measure the time. */
+  /** Sends the first heartbeat. If the response is too slow to measure the time, repeats the heartbeat a few times. */
   async #sendFirst(): Promise<HeartbeatResponse> {
     const { clock } = this.#recovery;
     for (let attempt = 1; ; attempt += 1) {
@@ -204,7 +215,10 @@ export class Heartbeat {
     }
   }
 
-  /** The pause is random, so that workers that were started together do not send their heartbeats together. */
+  /**
+   * The pause until the next heartbeat. It is random, so that workers that were started together send heartbeats at
+   * different times.
+   */
   #pauseMs(): Millis {
     const [byte = 0] = this.#context.randomness.bytes(1);
     return (this.#recovery.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);
@@ -267,7 +281,7 @@ export class Heartbeat {
     this.#fenceAlarm.setIn(this.#fence.leftMs + 1);
   }
 
-  /** When the fence has closed: interrupts the attempts in flight, before other workers may repeat them. */
+  /** If the fence has closed, interrupts the attempts in flight, before other workers may repeat them. */
   #checkFence(): void {
     if (!this.#fence.isClosed) return this.#setFenceAlarm();
     this.#context.log.warn('fence_closed', { worker: this.#context.worker });

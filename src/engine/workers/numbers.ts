@@ -1,10 +1,10 @@
 /**
- * Unique numbers, for message keys and claim tokens. They are reserved in the store in blocks, so most calls need no round
- * trip. A crash wastes the unused numbers of a block.
+ * Unique numbers, for message keys and claim tokens. Blocks of numbers are reserved in the store, so most calls need no
+ * round trip. A crash wastes the unused numbers of a block.
  */
 import type { Store } from '../../store/store.ts';
 
-/** Enough for about a second at full speed. */
+/** The size of a block: enough numbers for about a second at full speed. */
 const BLOCK = 20_000;
 
 export class Numbers {
@@ -12,7 +12,7 @@ export class Numbers {
   readonly #isShared: boolean;
   #next = 0;
   #end = 0;
-  /** The block after the current one, requested before it is needed. */
+  /** The block after the current block, requested before it is needed. */
   #following: Promise<number> | undefined;
 
   /** `isShared`: other workers take numbers from the same store. */
@@ -35,8 +35,8 @@ export class Numbers {
   }
 
   /**
-   * A number that is larger than all numbers that any worker has taken so far. It is needed where the order of arrival
-   * across workers matters. With several workers it costs a round trip to the store. Throws `StoreUnavailable`.
+   * A number that is larger than all numbers that any worker has taken so far, for use where the order of arrival across
+   * workers matters. With several workers, this call costs a round trip to the store. Throws `StoreUnavailable`.
    */
   takeLatest(): number | Promise<number> {
     return this.#isShared ? this.#reserve(1) : this.take(1);

@@ -26,7 +26,7 @@ interface KnownProject {
   store: object | undefined;
 }
 
-/** The projects for which a heartbeat asked, and the ones among them that are in the store. */
+/** The projects for which a heartbeat asked, and the projects among them that are in the store. */
 export interface HeartbeatProjects {
   requested: readonly ProjectId[];
   /** The projects of `requested` that are in the store. */
@@ -36,7 +36,7 @@ export interface HeartbeatProjects {
   wasKnown: boolean;
 }
 
-/** The fence of the projects of a worker. All engines of the worker share it. */
+/** The fence of the projects of a worker. All engines of the worker share this fence. */
 export class ProjectFence {
   readonly #clock: Clock;
   readonly #log: EventLog;
@@ -45,7 +45,7 @@ export class ProjectFence {
   readonly #engines = new Set<ProjectAttempts>();
   readonly #projects = new Map<ProjectId, KnownProject>();
   readonly #alarm: Alarm;
-  /** The `requestedAtMs` for which the alarm is set. */
+  /** The `requestedAtMs` from which the alarm was computed. */
   #alarmFor: Millis = 0;
 
   /** `limitMs`: the same limit as for the fences of stores. `nameOf`: returns the name of a project, for the log. */
@@ -73,7 +73,10 @@ export class ProjectFence {
     return true;
   }
 
-  /** The projects for which a heartbeat in the store asks: those last found there, and those gone from another store. */
+  /**
+   * The projects for which a heartbeat in the store asks: projects that were last found in this store, and projects that
+   * have left any store.
+   */
   projectsToRequest(store: object): ProjectId[] {
     return [...this.#projects].flatMap(([projectId, { store: latest }]) =>
       latest === undefined || latest === store ? [projectId] : [],
@@ -118,7 +121,7 @@ export class ProjectFence {
     this.#setAlarmFor(requestedAtMs);
   }
 
-  /** Sets the alarm to the time when `requestedAtMs` is too long ago, unless it is set earlier. */
+  /** Sets the alarm for the time at which `requestedAtMs` is too long ago, unless the alarm already rings earlier. */
   #setAlarmFor(requestedAtMs: Millis): void {
     if (this.#alarm.isSet && this.#alarmFor <= requestedAtMs) return;
     this.#alarmFor = requestedAtMs;

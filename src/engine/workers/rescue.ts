@@ -1,6 +1,6 @@
 /**
- * Recovers the work of lost workers and of lost responses of the store: expires late workers, releases claims that no
- * worker has, and finds backlogs that perhaps no worker serves. Heartbeats report whether there is such work.
+ * Recovers the work of lost workers and of lost responses of the store: expires late workers, releases claims on which no
+ * worker works, and finds backlogs that perhaps no worker serves. Heartbeats report whether there is such work.
  */
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps, Recovery } from '../deps.ts';
@@ -9,11 +9,14 @@ import { readBacklogs } from '../lanes/backlogs.ts';
 import type { ClaimRef, ClaimToken } from '../model.ts';
 import type { HeartbeatResponse } from './store.ts';
 
-/** Heartbeats between two checks for left-over claims, without a special reason for a check. */
+/** The number of heartbeats from one check for left-over claims to the next, if nothing else calls for a check. */
 const CLAIM_CHECK_EVERY = 3;
-/** Claims released in one transaction, which takes a few milliseconds. */
+/** The maximum of claims that one transaction releases, which takes a few milliseconds. */
 const CLAIM_BATCH = 200;
-/** Backlogs read after a heartbeat. When perhaps no worker knows some of them, all are read, in larger pages. */
+/**
+ * The backlogs that are read after a heartbeat. If perhaps no worker knows some backlogs, all backlogs are read, in
+ * larger pages.
+ */
 const BACKLOG_PAGE = 500;
 
 /** How this worker recovers by heartbeats. */
@@ -28,9 +31,12 @@ export type RescueContext = Pick<EngineDeps, 'log' | 'worker' | 'operatorEvents'
 
 /** The parts of the worker that are notified of the results. */
 export interface RescueListeners {
-  /** Has the slots for attempts. */
+  /** Has the slots for attempts, and serves backlogs. */
   dispatcher: { hasClaim(claimToken: ClaimToken): boolean; noteWaitingBacklog(backlog: BacklogKey): void };
-  /** A worker has expired, which may have left a task of several transactions unfinished, such as the deletion of a queue. */
+  /**
+   * Notes that a worker has expired. It may have left a task of several transactions unfinished, such as the deletion of
+   * a queue.
+   */
   noteExpiredWorker(): void;
 }
 
@@ -40,13 +46,13 @@ export class Rescue {
   #listeners: RescueListeners | undefined;
   #heartbeats = 0;
   #stopped = false;
-  /** Perhaps no worker knows some of the backlogs. */
+  /** Whether there may be backlogs that no worker knows. */
   #hasLostBacklogs = false;
-  /** The last backlog of the latest page, if there are more. */
+  /** The last backlog of the latest page, if more backlogs follow. */
   #lastBacklog: BacklogKey | undefined;
-  /** A commit may have succeeded although the store reported a failure. */
+  /** Whether a commit may have succeeded although the store reported a failure. */
   #isCommitUnknown = false;
-  /** Claims in this worker's name that it did not know at the last check. */
+  /** Claims in this worker's name that this worker did not know at the last check. */
   #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
   constructor(context: RescueContext, own: HeartbeatRecovery) {
@@ -103,7 +109,7 @@ export class Rescue {
     if (expired.length > 0) this.#listeners?.noteExpiredWorker();
   }
 
-  /** Releases the claims of lost workers. There may be many; a claim that was being saved may appear later. */
+  /** Releases the claims of lost workers. There may be many claims, and a claim that was being saved may appear later. */
   async #releaseOrphans(): Promise<void> {
     const { store } = this.#context;
     for (let count = CLAIM_BATCH; count === CLAIM_BATCH; ) {
@@ -114,9 +120,9 @@ export class Rescue {
   }
 
   /**
-   * Releases left-over claims: claims of lost workers, and claims in this worker's name that it does not know, because
-   * the response was lost. A claim in this worker's name must be unknown at two checks: at one check, the attempt may
-   * just have ended.
+   * Releases left-over claims. These are claims of lost workers, and claims in this worker's name that the worker does
+   * not know, because the response was lost. A claim in this worker's name must be unknown at two checks: at a single
+   * check, the attempt of the claim may just have ended.
    */
   async #releaseLeftOver(): Promise<void> {
     const { store, worker } = this.#context;
@@ -141,7 +147,7 @@ export class Rescue {
   }
 
   /**
-   * Reads the backlogs that other workers fill. Those workers serve these backlogs, too, but only while they have free
+   * Reads the backlogs that other workers fill. Those workers also serve these backlogs, but only while they have free
    * slots, and slow endpoints can occupy all their slots. This worker is not notified of these backlogs in any other way.
    * So the messages of a backlog may wait for one heartbeat; then all workers serve the backlog until it is empty.
    */

@@ -1,7 +1,7 @@
 /**
- * The engine's time, which handles changes of the wall clock. When the clock is set forward, the engine follows, since a machine
- * that was suspended looks the same. When it is set back, the engine's time continues from its former value, unless the change
- * is very small (`JUMP_MS`) or very large (`LEAD_MS_MAX`).
+ * The engine's time, which handles changes of the wall clock. When the wall clock is set forward, the engine follows,
+ * since a machine that was suspended looks the same. When the wall clock is set back, the engine's time continues from
+ * its former value, unless the change is very small (`JUMP_MS`) or very large (`LEAD_MS_MAX`).
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
@@ -9,12 +9,14 @@ import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts
 /** A change of the wall clock by less than this is a normal correction, which the engine follows in both directions. */
 const JUMP_MS = 2_000;
 /**
- * A wall clock that is set back by more than this was wrong before, so the engine follows it. Otherwise all dates would
- * be wrong, and messages that still wait when the process ends would wait until the wrong time.
+ * If a wall clock is set back by more than this, it was wrong before, so the engine's time follows it. Otherwise all
+ * dates would be wrong, and messages that still wait when the process ends would wait until the wrong time.
  */
 export const LEAD_MS_MAX = 24 * 3_600_000;
 
-/** How far the engine's time is ahead of a wall clock that was set back, in whole milliseconds, as stores keep them. */
+/**
+ * How far the engine's time is ahead of a wall clock that was set back. In whole milliseconds, because stores keep it so.
+ */
 export class ClockLead {
   #ms: Millis = 0;
   #offsetMs: Millis | undefined;
@@ -39,7 +41,7 @@ export class ClockLead {
     for (const listener of this.#listeners) listener(wholeMs);
   }
 
-  /** Notes that other workers on the same wall clock are ahead of it by `leadMs`. */
+  /** Notes that other workers on the same wall clock have a time that is `leadMs` ahead of the wall clock. */
   noteOthers(leadMs: Millis): void {
     if (leadMs - this.#ms >= JUMP_MS) this.#ms = limitLead(leadMs);
   }

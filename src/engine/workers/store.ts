@@ -1,4 +1,4 @@
-/** Types of the store's operations about workers that share it. */
+/** Types of the store's operations about the workers that share the store. */
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
 
 /** The response to a heartbeat, read in one snapshot. */
@@ -11,7 +11,7 @@ export interface HeartbeatResponse {
   wasKnown: boolean;
   /** Whether other workers have missed their heartbeats or have left, and must be expired. */
   hasLate: boolean;
-  /** The requested projects that are in the store and not moving to another one. */
+  /** The requested projects that are in this store and are not moving to another store. */
   here: readonly ProjectId[];
   /** The other workers that claim messages. A worker that is missing here no longer serves backlogs. */
   others: WorkerId[];

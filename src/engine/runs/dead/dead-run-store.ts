@@ -29,7 +29,7 @@ export interface DeadRun {
   failureCallback?: FailureCallback;
 }
 
-/** The properties of a failed run that are needed to resume or restart it. */
+/** The properties of a failed run that a resume or a restart needs. */
 export type FailedRunRef = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
 /** The state of the failure callback, and the last response to it. */
@@ -38,14 +38,14 @@ export interface FailureCallback {
   response?: { status: number; header: HeaderMap; body: Uint8Array };
 }
 
-/** Selects active runs by the properties of their trigger; `fromMs` and `toMs` limit the time when they started. */
+/** Selects active runs by the properties of their triggers. `fromMs` and `toMs` limit the time when the runs started. */
 export interface ActiveRunFilter
   extends Pick<AttributeFilter, 'url' | 'host' | 'path' | 'label' | 'flowControlKey' | 'callerIp' | 'fromMs' | 'toMs'> {
   /** Prefixes of the run's URL. */
   urlPrefix?: string[];
 }
 
-/** Selects failed runs; `fromMs` and `toMs` limit the time when they failed. */
+/** Selects failed runs. `fromMs` and `toMs` limit the time when the runs failed. */
 export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
   runId?: string;
   runCreatedAtMs?: Millis;
@@ -63,14 +63,14 @@ export interface EntryOutline {
 }
 
 /**
- * One transaction of resuming or restarting a failed run: the new run with a batch of its first journal entries. `M`: the type of
- * its messages.
+ * One transaction of the resume or restart of a failed run. It saves the new run with a batch of its first journal
+ * entries. `M`: the type of the messages.
  */
 export interface RunRetry<M = NewMessage> {
   projectId: ProjectId;
   dlqId: string;
   run: NewRun;
-  /** The key of its first entry. */
+  /** The key of the run's first entry. */
   runKey: RunKey;
   /** The entries of the batch, in order. */
   journal: RetriedEntry<M>[];
@@ -83,7 +83,7 @@ export interface RunRetry<M = NewMessage> {
   isLast: boolean;
   /** The waits of the run. `key`: the key of the record. */
   waiters: { key: MessageKey; eventId: string; deadlineMs: Millis }[];
-  /** The records that wait for the end of another run, which has the `childKey`. */
+  /** The records that wait for the end of other runs. `childKey`: the key of the run for which the record waits. */
   invocations: { key: MessageKey; childKey: RunKey }[];
   /** The first messages of the runs that are invoked again. */
   children: M[];
@@ -103,16 +103,16 @@ export type RetriedEntry<M = NewMessage> =
  */
 export type RunRetryResult =
   | { kind: 'retried'; messages: Saved[]; children: Saved[] }
-  /** The DLQ has no such entry. */
+  /** The DLQ has no entry for the failed run. */
   | { kind: 'missing' }
   /** A run with the requested id is active. */
   | { kind: 'idTaken' }
-  /** The earlier batches of this retry were cancelled: see `retryRun`. */
+  /** The earlier batches of this retry were cancelled, so nothing was saved: see `retryRun`. */
   | { kind: 'lost' };
 
-/** The settings that a resumed or restarted run changes compared with the failed one. */
+/** The settings that differ between a resumed or restarted run and the failed run. */
 export interface RunOverride extends Partial<AttemptSettings & Pick<RunConfig, 'labels' | 'failureCallback'>> {
-  /** Only for a single run; absent: the server generates one. */
+  /** The id of the new run. Only for the retry of a single run; absent: the server generates an id. */
   runId?: string;
   delayMs?: Millis;
   notBeforeMs?: Millis;

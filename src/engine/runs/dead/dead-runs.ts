@@ -20,13 +20,15 @@ import type {
 import { entriesToRestart } from './entries-to-restart.ts';
 import { type ChildRun, type FailedRunData, retryOf } from './run-retry.ts';
 
-/** Entries that one transaction saves, and messages that one query reads. */
+/** The maximum of entries that one transaction saves, and of messages that one query reads. */
 const RETRY_BATCH = 200;
 
-/** Chooses the entries of the failed run with which the new journal starts, and which of them are restarted. */
+/**
+ * Chooses the entries of the failed run with which the new journal starts, and the entries among them that are restarted.
+ */
 type ChooseEntries = (journal: readonly EntryOutline[]) => Pick<FailedRunData, 'journal' | 'unfinished'>;
 
-/** Resumes the run where it stopped, with the recorded results. */
+/** Resumes the run where it stopped, with the results recorded so far. */
 export function resumeRun(
   context: EngineContext,
   projectId: ProjectId,
@@ -93,7 +95,7 @@ async function retry(
 /** Saves a run in batches: one transaction with twenty thousand messages would block all other transactions. */
 async function saveAll(context: EngineContext, batches: Iterable<RunRetry<Draft>>): Promise<StartedRun | RetryRefusal> {
   const { dispatcher, waiters, cancellations } = context;
-  // No message of a run is sent before all its entries are saved.
+  // No message of a run is sent before all entries of the run are saved.
   const deferred = new DeferredSlots((backlog) => dispatcher.noteWaitingBacklog(backlog));
   let saved: RunRetry<Draft> | undefined;
   try {
@@ -182,7 +184,7 @@ function messagesOf({ journal, children }: RunRetry<Draft>): Draft[] {
   return [...journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : [])), ...children];
 }
 
-/** Whether the batch has the whole run, whose messages may then be sent as soon as the batch is saved. */
+/** Whether the batch has the whole run. If so, the messages may be sent as soon as the batch is saved. */
 function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
   return isFirst && isLast;
 }

@@ -15,8 +15,8 @@ import type { EntryKind, MessageKey } from '../../model.ts';
 import type { EntryOutline } from './dead-run-store.ts';
 
 /**
- * The keys of the entries to restart: branches without a result; if there are none, the latest entry whose delivery
- * continues the run.
+ * The keys of the entries to restart: each branch without a result or, if every branch has its result, the latest entry
+ * whose delivery continues the run.
  */
 export function entriesToRestart(journal: readonly EntryOutline[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
@@ -29,7 +29,7 @@ export function entriesToRestart(journal: readonly EntryOutline[]): ReadonlySet<
   return new Set(last ? [last.key] : []);
 }
 
-/** For each kind of entry, whether its delivery continues a run in which no branch is open. */
+/** For each kind of entry, whether the delivery of such an entry continues a run in which every branch has its result. */
 const CONTINUES_RUN: Readonly<Record<EntryKind, boolean>> = {
   initial: true,
   step: true,
@@ -54,7 +54,7 @@ function isOpen(
     case 'fromCallback': {
       const callKey = keyOfCall(entryKey);
       const callEntryKey = callKey === undefined ? undefined : callEntryKeys.get(callKey);
-      // A call that belongs to no step waits for no result of a step.
+      // A call that belongs to no step does not wait for the result of a step.
       return (
         callEntryKey !== undefined &&
         stepIdOfEntryKey(callEntryKey) !== undefined &&
@@ -71,7 +71,7 @@ function isOpen(
   }
 }
 
-/** Whether the planned step has its own entry: then this entry is restarted instead of the plan. */
+/** Whether the planned step has an entry of its own. If so, this entry is restarted instead of the plan. */
 function hasStarted(plan: string, entryKeys: ReadonlySet<string>): boolean {
   const stepId = stepIdOfEntryKey(plan);
   return (

@@ -1,6 +1,7 @@
 /**
- * Makes the run that replaces a failed one (contract W 21.3, 21.4). Its journal starts with the recorded entries of the failed
- * run. Entries that are sent or wait again are copied and belong to the new run; both runs share all others.
+ * Makes the run that replaces a failed one (contract W 21.3, 21.4). The new journal starts with the recorded entries of
+ * the failed run. Entries that are sent again or wait again are copied and belong to the new run; both runs share all
+ * other entries.
  */
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import { mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
@@ -21,7 +22,7 @@ export interface FailedRunData {
   run: FailedRunRef;
   /** The entries in order. The first is the initial entry of the run. */
   journal: readonly EntryOutline[];
-  /** The keys of the entries that are restarted: sent, waited for or invoked again. */
+  /** The keys of the entries to restart: their messages are sent again, their waits or invocations start again. */
   unfinished: ReadonlySet<MessageKey>;
   /** The messages of the first entry and of the unfinished entries. */
   messages: ReadonlyMap<MessageKey, Message>;
@@ -41,11 +42,11 @@ export interface RunRetryContext {
   leadMs?: Millis;
   random: RandomBytes;
   lazyAboveBytes: number;
-  /** Returns a unique key. It is called once for the run, and at most twice for each unfinished entry. */
+  /** Returns a unique key. A retry calls this once for the run, and at most twice for each unfinished entry. */
   nextKey(): MessageKey;
 }
 
-/** The members of a run that its messages repeat. */
+/** The members of a run that each message of the run repeats. */
 type RunHead = Pick<RunSettings, 'key' | 'id' | 'createdAtMs' | 'url'>;
 
 /** The data that all entries of the new run need. */
@@ -165,7 +166,7 @@ function restartWait(
   return { kind: 'record', record: { message, entry: recordEntryOf(entry, head.key) }, event: 'WAITER_ADDED' };
 }
 
-/** Restarts the invocation: it waits for a new child. */
+/** Restarts the invocation, which then waits for a new child. */
 function restartInvocation(
   old: Message,
   entry: EntryOutline,
@@ -221,7 +222,9 @@ function copyMessage(old: Message, key: MessageKey, { head, config, override, co
   };
 }
 
-/** When a sleep ends; 0 for a message without delay, because its time may be from a clock that was ahead. */
+/**
+ * When a sleep ends; 0 for a message without delay, because the time of the message may be from a clock that was ahead.
+ */
 function sleepEndMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
@@ -253,7 +256,7 @@ function settingsIn(settings: MessageSettings, head: RunHead): MessageSettings {
   return settings.run ? { ...settings, run: { ...settings.run, ...head } } : settings;
 }
 
-/** `headers` with the id and time of the new run, as `GET /v2/waiters` shows them. */
+/** Returns `headers` with the id and creation time of the new run, which `GET /v2/waiters` shows. */
 function withRunHead(headers: HeaderMap, { id, createdAtMs }: RunHead): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(headers)) {

@@ -14,7 +14,7 @@ export interface RunEnd {
   response?: Uint8Array;
 }
 
-/** The end of a run with its follow-up messages, before it is saved. */
+/** The end of a run with its follow-up messages, not yet saved. */
 export interface EndingDraft {
   ending: RunEnding;
   follows: FollowUp[];
@@ -40,8 +40,8 @@ function resultsFor(record: Message, { state, atMs, response }: RunEnd): FollowU
 
 /**
  * Cancels the remaining messages of ended runs, in batches: one transaction for twenty thousand messages would block all
- * others. Also cancels the messages of runs that a crash left without their last batch (dead-runs.ts). After a restart
- * the loop continues at once. Call `noteNext` for every end that leaves messages.
+ * other transactions. Also cancels the messages of runs that a crash left without their last batch (dead-runs.ts). After
+ * a restart the loop continues at once. Call `noteNext` for every end of a run that leaves messages.
  */
 export function cancelLoop(context: Pick<EngineDeps, 'store' | 'clock' | 'log'>): DueLoop {
   const { store, clock } = context;

@@ -1,5 +1,6 @@
 /**
- * Decides how a dead message of a run ends the run: with its state, and with its failure callback (contract W 12.3, 13).
+ * Decides how a dead message of a run ends the run: with which state, and with which failure callback (contract W 12.3,
+ * 13).
  */
 
 import { encodeCallbackPayload } from '../../../protocol/callback-payload.ts';
@@ -20,8 +21,9 @@ import type { Claimed, FollowUp, Message } from '../../model.ts';
 import { draftEnding } from './endings.ts';
 
 /**
- * Adds the end of the run to the decision. When the run has already ended or continued, returns the decision to save
- * `changeIfOver`. Call it again when the store reports that the run has changed. Throws `StoreUnavailable`.
+ * Adds the end of the run to the decision. If the run has already ended or continued, returns the decision with
+ * `changeIfOver` as its change. Call this function again if the store reports that the run has changed. Throws
+ * `StoreUnavailable`.
  */
 export async function failRun(
   store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'> },
@@ -66,7 +68,7 @@ async function failureCallbackOf(
   const body = encodeCallbackPayload(
     {
       ...report,
-      // Without a response, the body is empty: the workflow would take an error text for the endpoint's response.
+      // Without a response, the body is empty: the workflow would mistake an error text for a response of the endpoint.
       body: ended.kind === 'responded' ? report.body : new Uint8Array(0),
       sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
       dlqId: dlqIdOf(atMs, message.key),
@@ -80,7 +82,10 @@ async function failureCallbackOf(
   return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);
 }
 
-/** The callback's forwarded headers, the headers of a run that keeps them, and the marks by which libraries recognize it. */
+/**
+ * The callback's forwarded headers, the kept headers of the run, and the marks by which libraries recognize a failure
+ * callback.
+ */
 function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   const prefix = prefixOf(config.dialect);
   const marks = newHeaderMap();

@@ -10,8 +10,8 @@ import type { Claimed, LogEvent, Message, Millis, NewMessage } from '../../model
 import { draftEnding } from './endings.ts';
 
 /**
- * Adds the end of the run to the decision, unless the run has already ended. Call it again when the store reports that the run
- * has changed. Throws `StoreUnavailable`.
+ * Adds the end of the run to the decision, unless the run has already ended. Call this function again if the store
+ * reports that the run has changed. Throws `StoreUnavailable`.
  */
 export async function returnRun(
   store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords'> },
@@ -37,7 +37,7 @@ export async function returnRun(
   return { kind: 'settle', settlement: { ...settlement, change }, follows, succeeds: run };
 }
 
-/** The last step as a checkpoint would have saved it, settled with the end of the run. */
+/** The last step in the form in which a checkpoint would have saved it. The end of the run settles the step. */
 async function draftLastStep(
   { body, identity }: LastStep,
   { run, previous, done }: { run: Run; previous: Message; done: readonly LogEvent[] },

@@ -45,7 +45,7 @@ export interface RunExplanation {
   dueAtMs?: Millis;
   retried?: number;
   flowControlKey?: string;
-  /** The event, if the reason is `waiting`. */
+  /** The event. Present if the reason is `waiting`. */
   eventId?: string;
   /** The URL of a call, or of the invoked run. */
   url?: string;
@@ -53,14 +53,14 @@ export interface RunExplanation {
   atMs?: Millis;
   /** Present for a failed run while it is in the DLQ. */
   dlqId?: string;
-  /** The invoked run, if the reason is `invoked`. */
+  /** The invoked run. Present if the reason is `invoked`. */
   invokedRunId?: string;
 }
 
 /** An explained message or wait that will continue the run. */
 type RunProgress = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
 
-/** Messages of one run whose wait states are looked up. */
+/** The maximum of messages of one run whose wait states are looked up. */
 const LOOKED_UP_MAX = 16;
 
 /** The entries whose unfinished messages will continue the run first. The caller looks up these messages. */

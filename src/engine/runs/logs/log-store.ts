@@ -18,7 +18,7 @@ export interface RunAttributes {
 export interface RunEventFilter extends RunAttributes {
   state?: (LogState | RunLogState)[];
   messageId?: MessageId[];
-  /** The earliest time of the event; `toMs` is the latest. */
+  /** The earliest time of the event. `toMs` is the latest time. */
   fromMs?: Millis;
   toMs?: Millis;
 }
@@ -27,25 +27,25 @@ export interface RunEventFilter extends RunAttributes {
 export interface RunEvent {
   atMs: Millis;
   state: LogState | RunLogState;
-  /** Members about the run's start or end are present only on the events of its start or end. */
+  /** Members about the start or the end of the run are present only on the event of its start or its end. */
   run: Pick<LoggedRun, 'id' | 'url' | 'createdAtMs' | 'response' | 'dlqId' | 'callerIp' | 'invoker'> & {
     config?: LoggedRun['config'];
   };
-  /** Absent in events of the run itself. */
+  /** The message of the event. Absent in events about the run itself. */
   message?: LoggedMessage & { key: number };
-  /** The wait or the invocation whose result the message is, and the first message of the invoked run. */
+  /** The wait or the invocation of which the message is the result, and the first message of the invoked run. */
   record?: LoggedMessage;
   child?: LoggedMessage;
   detail?: LogDetail;
 }
 
 export interface RunFilter extends RunAttributes {
-  /** Only these runs. */
+  /** Selects only these runs. */
   runs?: { id: string; createdAtMs: Millis }[];
   state?: RunState[];
-  /** The runs that own these messages. */
+  /** Selects the runs that own these messages. */
   messageId?: MessageId[];
-  /** The earliest creation time of the run; `toMs` is the latest. */
+  /** The earliest creation time of the run. `toMs` is the latest creation time. */
   fromMs?: Millis;
   toMs?: Millis;
 }

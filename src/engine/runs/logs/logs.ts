@@ -10,10 +10,16 @@ import type { ProjectId } from '../../model.ts';
 import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from './explain.ts';
 import type { RunFilter } from './log-store.ts';
 
-/** Runs that one request reads to find steps in given states. Then the page is returned even if it is short. */
+/**
+ * The maximum of runs that one request reads to find steps in given states. After this many runs, the page is returned
+ * even if it is short.
+ */
 const RUNS_READ_MAX = 200;
 
-/** The possible states of a run with a step in this state. For a missing step state, any run state is possible. */
+/**
+ * The possible states of a run with a step in the given state. If a step state is not listed, every run state is
+ * possible.
+ */
 const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
   STEP_PROGRESS: ['RUN_STARTED', 'RUN_FAILED'],
   STEP_RETRY: ['RUN_STARTED'],
@@ -23,8 +29,8 @@ const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
 };
 
 /**
- * Lists runs with their steps, newest first. `stepState`: only runs that have a step in one of these states. `bodyBytesMax`:
- * bodies may be cut to that length plus one byte. A page may be short although more runs follow.
+ * Lists runs with their steps, newest first. `stepState`: lists only runs that have a step in one of these states.
+ * `bodyBytesMax`: bodies may be cut to this length plus one byte. A page may be short although more runs follow.
  */
 export async function listRuns(
   context: EngineContext,
@@ -49,7 +55,10 @@ export async function listRuns(
   return cursor === undefined ? { items } : { items, cursor };
 }
 
-/** Explains why the latest run with the id does not advance (P14), or how it ended; undefined if no such run is kept. */
+/**
+ * Explains why the latest run with the id does not advance (P14), or how it ended. Returns undefined if no such run is
+ * kept.
+ */
 export async function explainRun(
   { store, clock }: EngineContext,
   projectId: ProjectId,
@@ -80,7 +89,7 @@ async function read(
   return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => truncateLog(log, bodyBytesMax)) };
 }
 
-/** Narrows the filter to runs that can have such a step. */
+/** Narrows the filter to runs that can have a step in one of `stepStates`. */
 function narrowFilter(filter: RunFilter, stepStates: readonly StepState[]): RunFilter {
   const possible = stepStates.map((state) => RUN_STATES_BY_STEP[state]);
   if (possible.includes(undefined)) return filter;

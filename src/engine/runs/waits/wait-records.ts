@@ -1,4 +1,4 @@
-/** Makes the record of a wait in the journal of its run, and the messages with its result. */
+/** Makes the record of a wait in the journal of its run, and the message with the result of the wait. */
 import { Buffer } from 'node:buffer';
 import { newHeaderMap } from '../../../protocol/headers.ts';
 import type { ResultMessage, RunSettings, WaitSettings } from '../../../protocol/options/settings.ts';
@@ -49,7 +49,7 @@ export function waiterOf(
   return { record, eventId, deadlineMs };
 }
 
-/** The settings of the message with the result. The run's configuration is applied now, since it does not change. */
+/** The settings of the message with the result. The run's configuration never changes, so it is applied now. */
 function resultMessageOf(part: ResultMessage, { config }: Run, run: RunSettings): ResultMessage {
   const { callback: _callback, ...own } = part.settings;
   const { header, settings } = applyRunConfig({ header: part.header, settings: own }, config);

@@ -32,23 +32,24 @@ import { notifiedResult, waiterOf } from './wait-records.ts';
 import { WAKE_BATCH, type WokenWaiter, wake } from './wakes.ts';
 
 /**
- * Waiters of one page, and the approximate size of their results, which repeat the event. All batches of a page are submitted
- * at once: otherwise the messages of the first batches would be delivered and settled before the last batches are saved.
+ * The maximum of waiters of one page, and the approximate size of their results, each of which repeats the event. All
+ * batches of a page are submitted at once: otherwise the messages of the first batches would be delivered and settled
+ * before the last batches are saved.
  */
 const PAGE = { waiters: 5 * WAKE_BATCH, bytes: 4 * 1024 * 1024 };
 /**
  * The messages of up to this many pages are sent only after all waiters of these pages are woken, because deliveries take
- * the CPU that waking needs. With more pages, messages are sent earlier.
+ * the CPU time that waking needs. If there are more pages, messages are sent earlier.
  */
 const DEFERRED_PAGES = 10;
-/** Waiters in one list, and the number of reads for it, each of a few MiB at most. */
+/** The maximum of waiters in one list, and of the reads for it, each of a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
-/** Limits of pending events of one run: anyone who knows its webhook can send them. */
+/** The limits of pending events of one run, because anyone who knows a webhook of the run can send events. */
 const PENDING_EVENTS_MAX: PendingEventLimits = { events: 1_000, bytes: 32 * 1024 * 1024 };
 
 /**
- * Registers the wait, or ends it immediately with a pending event. Returns the id of the wait. Throws `ApiError` 400 when the run
- * has ended, and 412 when its journal is full.
+ * Registers the wait, or ends it immediately with a pending event. Returns the id of the wait. Throws `ApiError` 400 if
+ * the run has ended, and 412 if the journal of the run is full.
  */
 export async function wait(
   context: EngineContext,
@@ -88,7 +89,7 @@ async function nextIdentity({ numbers, randomness }: EngineContext): Promise<Pic
   return { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
 }
 
-/** Registers `waiter`; with a pending event, saves its result at once instead. */
+/** Registers `waiter`. If there is a pending event, saves the result of the wait at once instead. */
 async function addWaiter(
   { store, dispatcher: { intake }, reports }: EngineContext,
   waiter: NewWaiter,
@@ -106,7 +107,9 @@ async function addWaiter(
   return outcome;
 }
 
-/** Wakes all runs that wait for the event now. Calls `onBatch` with the results of each batch once it is saved. */
+/**
+ * Wakes all runs that wait for the event now. After each batch is saved, calls `onBatch` with the results of the batch.
+ */
 export async function notify(
   context: EngineContext,
   projectId: ProjectId,
@@ -118,9 +121,9 @@ export async function notify(
 }
 
 /**
- * Wakes all waiters of one run, or with `oldestOnly` the oldest waiter. If there is none, the event is saved for the
- * run's next wait. Returns the effect on the first waiter, or undefined if no such run is active. Throws `ApiError` 412
- * if the run has too many pending events.
+ * Wakes all waiters of one run; with `oldestOnly`, wakes only the oldest waiter. If the run has no waiter, the event is
+ * saved for the run's next wait. Returns the effect on the first waiter, or undefined if no such run is active. Throws
+ * `ApiError` 412 if the run has too many pending events.
  */
 export async function notifyRun(
   context: EngineContext,
@@ -145,7 +148,10 @@ export async function notifyRun(
   });
 }
 
-/** Saves an event for the next wait. Returns false if the run has changed since it was read. Throws `ApiError` 412. */
+/**
+ * Saves an event for the next wait of the run. Returns false if the run has changed since it was read. Throws `ApiError`
+ * 412.
+ */
 async function saveEvent(
   { store, numbers, active }: EngineContext,
   { projectId, key: runKey, id }: Run,
@@ -173,8 +179,8 @@ export async function listWaiters({ store }: EngineContext, projectId: ProjectId
 }
 
 /**
- * Wakes the waiters that wait for the event now, in order of registration, page by page. Each page is read while the previous
- * one is saved.
+ * Wakes the waiters that wait for the event now, in order of registration, page by page. Each page is read while the
+ * previous page is saved.
  */
 async function* wakeAll(
   context: EngineContext,
@@ -211,8 +217,8 @@ async function* wakeAll(
 }
 
 /**
- * Whether the waiter had registered when `endKey` was taken in this cell. Also true for the key of another cell, from
- * which the waiter came with the project.
+ * Whether the waiter had registered when `endKey` was taken in this cell. Also true for a waiter that has come with its
+ * project from another cell: its key is in the range of the other cell.
  */
 function isBefore(key: MessageKey, endKey: MessageKey): boolean {
   return key < endKey || cellOfNumber(key) !== cellOfNumber(endKey);
@@ -225,7 +231,9 @@ function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
   return isBefore(lastKey, endKey) ? lastKey : cellOfNumber(endKey) * NUMBERS_OF_CELL;
 }
 
-/** The number of waiters of one page: small for a large event, because the result of each waiter repeats it. */
+/**
+ * The number of waiters of one page. It is small for a large event, because the result of each waiter repeats the event.
+ */
 function pageFor(event: Uint8Array, waitersMax: number): number {
   return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
 }

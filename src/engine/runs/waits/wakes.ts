@@ -7,7 +7,7 @@ import type { FollowUp, Message, Millis, NewMessage } from '../../model.ts';
 import type { Waiter } from '../stores.ts';
 import { timedOutResult } from './wait-records.ts';
 
-/** Waiters woken in one transaction. */
+/** The maximum of waiters that are woken in one transaction. */
 export const WAKE_BATCH = 200;
 
 /** A waiter and the message that wakes its run. */
@@ -17,8 +17,8 @@ export interface WokenWaiter {
 }
 
 /**
- * Wakes the `waiters` that are not woken yet, in one transaction. `resultOf` makes the result of each waiter. `slots`: as
- * in `Intake.save`.
+ * Wakes the `waiters` that have not been woken yet, in one transaction. `resultOf` makes the result of each waiter.
+ * `slots`: as in `Intake.save`.
  */
 export async function wake(
   { store, clock, dispatcher: { intake }, reports }: EngineContext,
