@@ -10,7 +10,7 @@ export function isSuccess(status: number): boolean {
 }
 
 const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 307, 308]);
-/** A longer address would make the error text unreadable; the log shows the header itself. */
+/** A longer redirect address is cut, to keep the error text readable. The log has the whole `Location` header. */
 const ADDRESS_LENGTH_MAX = 1_000;
 
 /**

@@ -194,7 +194,7 @@ async function start({ server, words, terminal, isJson }: Call, operationId: str
   return EXIT.ok;
 }
 
-/** Resolves a DLQ id or a run id to a DLQ id; for a run id, to the DLQ id of the run's latest entry. */
+/** Returns `name` if it is a DLQ id. If it is a run id, returns the DLQ id of the latest failed run with this id. */
 async function dlqIdOf(server: Server, name: string): Promise<string> {
   if (/^\d+-\d+$/.test(name)) return name;
   const query = new URLSearchParams({ workflowRunId: name, count: '1' });

@@ -1,4 +1,4 @@
-/** Makes drafts of publishes by and to workflow runs: the start of a run, an appended entry, or an invocation. */
+/** Makes the messages, not yet saved, of the start of a run, of an entry that a run appends, and of an invocation. */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
 import type {

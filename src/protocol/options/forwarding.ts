@@ -15,7 +15,10 @@ import { hasConfigPrefix } from './config-names.ts';
 import type { Configuration, OptionsInput, Scope } from './config-scopes.ts';
 import type { HeaderMap } from './settings.ts';
 
-/** Headers that `Upstash-Header-Forward: true` does not forward: the client's HTTP library sets them for its request. */
+/**
+ * Headers that `Upstash-Header-Forward: true` does not forward: two that the client's HTTP library sets for its own request, and
+ * `__proto__`, which cannot be forwarded.
+ */
 const CALLER_HEADERS = new Set(['accept-encoding', 'user-agent', '__proto__']);
 
 /**

@@ -3,7 +3,7 @@
 /** A simple query may contain several statements: the last one counts. */
 const ENDS_WITH_COMMIT = /(?:^|;)\s*(?:commit|end)(?:\s+(?:work|transaction))?\s*;?\s*$/i;
 const TYPE_AND_LENGTH = 5;
-/** Longer messages are not kept: commits, and the messages that name them, are short. */
+/** Longer messages are not kept. A commit, or a message that refers to a prepared commit, is always shorter. */
 const KEPT_MAX = 64 * 1024;
 
 /**

@@ -22,7 +22,10 @@ export interface PostgresStoreOptions {
   url: string;
   /** The URL for notifications if `url` leads through a pooler. If empty, workers find due messages a heartbeat late. */
   listenUrl?: string;
-  /** Maximum connections, at least three: a batch, a claim and a read. A second batch or claim may follow a late one. */
+  /**
+   * Maximum connections, at least three: for a batch, a claim and a read. With more, the next batch or claim starts while the
+   * previous one takes longer than `LATE_MS`.
+   */
   connectionsMax?: number;
   /** The connections that the stores of this worker share. Default: connections of its own. */
   servers?: Servers | undefined;

@@ -40,7 +40,7 @@ export const release = write(
 );
 
 /**
- * Releases all claims of earlier processes and returns the number of these claims (P7, embedded). `upToToken` is the
+ * Releases all claims of earlier processes and returns the number of these claims (P7, for SQLite). `upToToken` is the
  * highest token of these claims; if absent, all claims are released. Only for a store with a single worker, because this
  * command locks no project. Only the index of claimed messages is read, so a million waiting messages do not delay a
  * start.

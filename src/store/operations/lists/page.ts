@@ -31,7 +31,7 @@ export interface PageRows<Row> {
   windowEnd?: Position;
 }
 
-/** The conditions for the start and the times of a slice, and its `order by` direction. */
+/** The SQL conditions for the cursor and the time range of a slice, and the direction of its `order by`. */
 export function sliceSql(
   slice: Slice,
   timeColumn: string,

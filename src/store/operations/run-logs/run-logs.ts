@@ -107,7 +107,7 @@ function ofProject(
   });
 }
 
-/** Reads the logs of runs with an id or a creation time, by the index on the run. */
+/** Reads the logs of the runs that the filter selects by id or by creation time. Uses the index on the run. */
 function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
   const filter: Conditions = { texts: [], params: [] };
   addRunCondition(filter, args);

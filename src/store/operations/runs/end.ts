@@ -123,7 +123,7 @@ export const cancelRemaining = write(
   async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<'more' | number> => {
     const { tx, locked } = context;
     const found = await endingRuns(tx, nowMs);
-    // A run that ended after the projects were locked is handled with the next chunk.
+    // A run that has ended in another project since the projects were locked is left for the next call.
     const runs = found.filter(({ project_id }) => locked.has(project_id));
     if (runs.length === 0) return found.length > 0 ? 'more' : nextCancelAtMs(tx, nowMs);
     await cancelReviving(

@@ -7,7 +7,7 @@ import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 /** The saved message that a duplicate repeats. */
 export interface EarlierMessage {
   messageId: MessageId;
-  /** The run that started with the earlier message, if the duplicate would start a run. */
+  /** For an invocation: the run that the earlier message started. */
   run?: { id: string; createdAtMs: number };
 }
 
