@@ -15,9 +15,10 @@ import { type AcceptContext, notBeforeOf } from './accept.ts';
 export function successorOf(
   { message }: DeadMessage,
   key: MessageKey,
-  { method, header, redact, delayMs, notBeforeMs, ...settings }: DeadRetryOverride,
+  override: DeadRetryOverride,
   context: AcceptContext,
 ): Message {
+  const { delayMs, notBeforeMs } = override;
   const { nowMs, randomness, isTraced } = context;
   const { trace: previousTrace } = message.settings;
   const trace = isTraced && !previousTrace ? traceWithin(spanOfMessage(message), previousTrace) : previousTrace;
@@ -26,16 +27,29 @@ export function successorOf(
     { ...(delayMs !== undefined && { delayMs }), ...(notBeforeMs !== undefined && { notBeforeMs }) },
     context,
   );
+  const successor = copyAsNew(message, key, { nowMs, random }, dueAtMs);
+  const { settings, ...changed } = withOverride(message, override);
+  return { ...successor, ...changed, settings: { ...settings, ...(trace && { trace }) } };
+}
+
+type Overridable = Pick<Message, 'method' | 'header' | 'settings'>;
+
+/** The members of a message that an override changes, with its changes. The times of the override are left to the caller. */
+export function withOverride(
+  { method, header, settings }: Overridable,
+  {
+    method: newMethod,
+    header: newHeader,
+    redact,
+    delayMs: _delay,
+    notBeforeMs: _notBefore,
+    ...changes
+  }: DeadRetryOverride,
+): Overridable {
   return {
-    ...copyAsNew(message, key, { nowMs, random }, dueAtMs),
-    method: method ?? message.method,
-    header: header ? Object.assign(newHeaderMap(), message.header, header) : message.header,
-    settings: {
-      ...message.settings,
-      ...settings,
-      ...(trace && { trace }),
-      ...(redact && { redact: mergeRedactions(message.settings.redact, redact) }),
-    },
+    method: newMethod ?? method,
+    header: newHeader ? Object.assign(newHeaderMap(), header, newHeader) : header,
+    settings: { ...settings, ...changes, ...(redact && { redact: mergeRedactions(settings.redact, redact) }) },
   };
 }
 

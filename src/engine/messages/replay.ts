@@ -1,9 +1,8 @@
 /** Publishes a message again, unchanged or with changes (contract M 22.41). Pure. */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { HeaderMap } from '../../protocol/options/settings.ts';
-import { hides, mergeRedactions } from '../../protocol/redaction.ts';
+import { hides } from '../../protocol/redaction.ts';
 import type { Message } from '../model.ts';
-import type { DeadRetryOverride } from './dead-retry.ts';
+import { type DeadRetryOverride, withOverride } from './dead-retry.ts';
 import type { PublishCommand } from './publish-command.ts';
 
 /**
@@ -22,37 +21,30 @@ export interface ReplayChanges extends DeadRetryOverride {
  * is never deduplicated.
  */
 export function replayOf(message: Message, changes: ReplayChanges): PublishCommand {
-  const { url, body, queueName, removed, method, header, redact, delayMs, notBeforeMs, ...settings } = changes;
-  const { queueName: storedQueue, topicName, endpointName, ...stored } = message.settings;
-  const queue = queueName === undefined ? storedQueue : (queueName ?? undefined);
-  // If the URL is replaced, the message no longer goes to an endpoint of its group.
-  const group = url === undefined ? { ...(topicName && { topicName }), ...(endpointName && { endpointName }) } : {};
+  const { url, body, queueName, removed = [], ...override } = changes;
+  const { delayMs, notBeforeMs } = override;
+  const header = Object.assign(newHeaderMap(), message.header);
+  for (const name of removed) delete header[name];
+  const { settings, ...changed } = withOverride({ ...message, header }, override);
+  if (queueName === null) delete settings.queueName;
+  else if (queueName !== undefined) settings.queueName = queueName;
+  // Another URL is no endpoint of the group to which the message was published.
+  if (url !== undefined) {
+    delete settings.topicName;
+    delete settings.endpointName;
+  }
   return {
     url: url ?? message.url,
     body: body ?? message.body,
     ...(message.callerIp !== undefined && { callerIp: message.callerIp }),
     options: {
-      method: method ?? message.method,
-      header: headerOf(message.header, header, removed),
+      ...changed,
       explicitHeader: newHeaderMap(),
-      settings: {
-        ...stored,
-        ...group,
-        ...settings,
-        ...(redact && { redact: mergeRedactions(stored.redact, redact) }),
-        ...(queue !== undefined && { queueName: queue }),
-        replayOf: message.id,
-      },
+      settings: { ...settings, replayOf: message.id },
       ...(delayMs !== undefined && { delayMs }),
       ...(notBeforeMs !== undefined && { notBeforeMs }),
     },
   };
-}
-
-function headerOf(stored: HeaderMap, changed: HeaderMap | undefined, removed: readonly string[] = []): HeaderMap {
-  const header = Object.assign(newHeaderMap(), stored);
-  for (const name of removed) delete header[name];
-  return Object.assign(header, changed);
 }
 
 /**
