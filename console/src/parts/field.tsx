@@ -44,6 +44,9 @@ export function TextArea({
   );
 }
 
+/** The choices for the method of a delivery. */
+export const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const);
+
 interface ChoiceProps extends Labelled, SelectHTMLAttributes<HTMLSelectElement> {
   choices: readonly (readonly [value: string, text: string])[];
 }

@@ -3,10 +3,9 @@ import { type FormEvent, useId } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Choice, TextField } from '../../parts/field.tsx';
+import { Choice, METHODS, TextField } from '../../parts/field.tsx';
 import { Failure } from '../../parts/states.tsx';
 import type { Content } from '../message/content.ts';
-import { METHODS } from '../message/replay-dialog.tsx';
 
 interface Props {
   dlqId: string;

@@ -3,12 +3,10 @@ import { type FormEvent, useId } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Choice, TextArea, TextField } from '../../parts/field.tsx';
+import { Choice, METHODS, TextArea, TextField } from '../../parts/field.tsx';
 import { Failure } from '../../parts/states.tsx';
 import { type Content, isRedacted } from './content.ts';
 import { changesOf, formOf, type ReplayForm } from './replay-changes.ts';
-
-export const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const);
 
 interface Props {
   messageId: string;

@@ -5,13 +5,11 @@ import { asClientCode, asCurl } from '../../api/as-code.ts';
 import type { RequestError } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
 import { Copy } from '../../parts/copy.tsx';
-import { Choice, TextArea, TextField } from '../../parts/field.tsx';
+import { Choice, METHODS, TextArea, TextField } from '../../parts/field.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Failure } from '../../parts/states.tsx';
 import { EMPTY_FORM, EXAMPLE_EVENT, EXAMPLE_URL, FIELDS_OF, type Form, KINDS, type Kind, requestOf } from './form.ts';
 import { sendNow } from './send-now.ts';
-
-const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const);
 
 const LABELS: Partial<Record<keyof Form, [label: string, placeholder: string]>> = {
   queueName: ['Queue', 'invoices'],
