@@ -117,7 +117,7 @@ export function statuses<const Name extends string>(name: Name, meaning: string)
   );
 }
 
-/** A parameter with words, each of which stands for one or more values. One matching word is sufficient. */
+/** A parameter that takes words. A word stands for one or more values; an item matches if it matches one word. */
 export function words<const Name extends string, Value>(
   name: Name,
   meaning: string,
